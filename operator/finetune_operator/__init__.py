@@ -1,0 +1,1 @@
+"""Reads FineTuneJobs and InferenceServices, decides, and applies."""

@@ -1,0 +1,1 @@
+"""One real Kubernetes node on this machine, for tests and for trying things: ``python -m testnode up``."""

@@ -1,0 +1,19 @@
+"""Waiting for a condition, never for an amount of time."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from testnode.console import NodeError, tail
+
+PERIOD = 0.1
+
+
+def wait_until(missing: Callable[[], str | None], seconds: float, log: Path) -> None:
+    """Ask until nothing is missing; after the deadline say what still was, and show the log that may say why."""
+    deadline = time.monotonic() + seconds
+    while (lack := missing()) is not None:
+        if time.monotonic() > deadline:
+            message = f"after {seconds:.0f} s still: {lack}\n{tail(log)}"
+            raise NodeError(message)
+        time.sleep(PERIOD)

@@ -1,0 +1,1 @@
+"""Everything that runs in the prepare, train and export pods of a FineTuneJob."""

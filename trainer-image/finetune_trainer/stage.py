@@ -1,0 +1,129 @@
+"""What every stage shares: read the RunSpec, hold the run's lock, write the result, end with the right exit code.
+
+A stage is a function ``work(spec, paths) -> StageResult`` that raises StageError for what a person must know.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from finetune_trainer.contract.paths import RESULT, TERMINATION_LOG, RunPaths, Stage
+from finetune_trainer.contract.reasons import REASONS
+from finetune_trainer.contract.results import StageResult, Termination
+from finetune_trainer.contract.runspec import RUNSPEC_PATH, RunSpec
+
+log = logging.getLogger("finetune")
+Work = Callable[[RunSpec, RunPaths], StageResult]
+
+
+class StageError(Exception):
+    """A failure with a reason out of the table; the message says what, where and what was found."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        """Take the reason's name and one or more sentences."""
+        super().__init__(message)
+        self.reason = REASONS[reason]
+        self.message = message
+
+
+def now() -> str:
+    """The time as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write, fsync, rename: readers see the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def read_result(paths: RunPaths, stage: Stage, name: str = RESULT) -> StageResult | None:
+    """The complete result that a stage left, or None; one of another run digest does not count."""
+    path = Path(paths.stage(stage) / name)
+    if not path.exists():
+        return None
+    result = StageResult.model_validate_json(path.read_text(encoding="utf-8"))
+    return result if result.run_digest == paths.run_digest else None
+
+
+def require_result(paths: RunPaths, stage: Stage, name: str = RESULT) -> StageResult:
+    """The result of an earlier stage, without which this one cannot work."""
+    result = read_result(paths, stage, name)
+    if result is None:
+        raise StageError("StageFailed", f"{paths.stage(stage) / name} is missing: the {stage} stage of this run has not finished.")
+    return result
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the run's lock: two pods never work in one folder. Waits for the other one to end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run_stage(stage: Stage, work: Work, result_name: str = RESULT) -> int:
+    """Run one stage to its end and return the exit status for the process."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
+    spec = RunSpec.model_validate_json(Path(RUNSPEC_PATH).read_text(encoding="utf-8"))
+    paths = RunPaths(spec.digest())
+    try:
+        with _writable(paths), locked(Path(paths.lock)):
+            result = work(spec, paths)
+            write_file(Path(paths.stage(stage) / result_name), result.to_json())
+    except Exception as error:  # noqa: BLE001 - whatever happened must reach the person who waits
+        return _failed(paths, as_stage_error(error))
+    log.info("%s", result.message)
+    _terminate(Termination(reason="Completed", message=result.message, run_digest=paths.run_digest, result=result))
+    return 0
+
+
+def as_stage_error(error: Exception) -> StageError:
+    """Give an unforeseen error the reason that fits it best."""
+    if isinstance(error, StageError):
+        return error
+    traceback.print_exception(error)
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return StageError("DiskFull", f"No space left while writing {error.filename or 'a file'}.")
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return StageError("StageFailed", f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})")
+
+
+@contextmanager
+def _writable(paths: RunPaths) -> Iterator[None]:
+    """Probe the claim first: a UID that may not write must not be found out after hours."""
+    probe = Path(paths.root) / ".probe"
+    try:
+        probe.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_text("")
+        probe.unlink()
+    except PermissionError as error:
+        raise StageError("StorageNotWritable", f"UID {os.getuid()} may not write to {error.filename}.") from error
+    yield
+
+
+def _failed(paths: RunPaths, error: StageError) -> int:
+    log.error("%s: %s %s", error.reason.name, error.message, error.reason.hint)
+    _terminate(Termination(reason=error.reason.name, message=error.message, run_digest=paths.run_digest))
+    return error.reason.exit_code
+
+
+def _terminate(termination: Termination) -> None:
+    path = Path(TERMINATION_LOG)
+    if path.exists():  # outside of a pod there is none
+        path.write_text(termination.to_message(), encoding="utf-8")
