@@ -14,7 +14,9 @@ class Wire(BaseModel):
     A field that the reader does not know is ignored: an older image can read what a newer operator wrote.
     """
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore", use_attribute_docstrings=True
+    )
 
     def to_json(self) -> str:
         """The canonical JSON: sorted keys, no spaces, unset optional fields left out. Equal objects, equal text."""

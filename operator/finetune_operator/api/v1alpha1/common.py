@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -11,13 +11,18 @@ GROUP = "finetune.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
+ShortText = Annotated[str, Field(max_length=253)]
+"""Bounded, because the API server weighs every rule by the longest text that it could meet."""
+
 Platform = Literal["auto", "dgx-spark", "nvidia-gpu", "cpu"]
 
 
 class ApiModel(BaseModel):
     """Frozen, camelCase outside. A field that we do not know was pruned by the API server already."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore", use_attribute_docstrings=True
+    )
 
 
 class SecretKeyRef(ApiModel):
@@ -50,7 +55,7 @@ class Placement(ApiModel):
         pattern=r"^[1-9][0-9]*(Mi|Gi|Ti)$",
         description="Host memory to plan with in place of the computed amount, for example 24Gi.",
     )
-    node_selector: dict[str, str] | None = Field(default=None, max_length=32, description="Labels that the node must have.")
+    node_selector: dict[str, ShortText] | None = Field(default=None, max_length=32, description="Labels that the node must have.")
     tolerations: list[Toleration] | None = Field(default=None, max_length=32, description="Taints of nodes that the pods accept.")
     runtime_class_name: str | None = Field(default=None, max_length=253, description="RuntimeClass of pods that use a GPU; nvidia if not said.")
 
@@ -88,6 +93,10 @@ class ObjectMeta(ApiModel):
     deletion_timestamp: str | None = None
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
+
+
+CONDITIONS = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+"""Conditions merge by type, whoever applies them."""
 
 
 def manifest(model: BaseModel) -> dict[str, Any]:

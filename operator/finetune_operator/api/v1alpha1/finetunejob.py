@@ -12,7 +12,7 @@ from finetune_trainer.contract.results import DatasetFacts, EvaluateFacts  # noq
 from finetune_trainer.contract.runspec import DatasetFormat, Quantization, Scheduler  # noqa: TC002
 from pydantic import Field
 
-from finetune_operator.api.v1alpha1.common import ApiModel, Condition, Hold, ObjectMeta, Placement, SecretKeyRef
+from finetune_operator.api.v1alpha1.common import CONDITIONS, ApiModel, Condition, Hold, ObjectMeta, Placement, SecretKeyRef, ShortText
 from finetune_operator.api.v1alpha1.inferenceservice import ServingSpec
 
 Phase = Literal["Pending", "Preparing", "Queued", "Training", "Exporting", "Evaluating", "Succeeded", "Failed", "Suspended"]
@@ -51,8 +51,8 @@ class Dataset(ApiModel):
     )
     token_secret_ref: SecretKeyRef | None = Field(default=None, description="Bearer token for an https:// or a gated hf:// source. Only prepare sees it.")
     format: DatasetFormat | None = Field(default=None, description="Form of the rows; auto (recognised from the rows) if not said.")
-    columns: dict[str, str] | None = Field(default=None, max_length=16, description="Our name of a column to its name in the file, for example messages: dialogue.")
-    roles: dict[str, str] | None = Field(default=None, max_length=16, description="A role's name in the file to system, user, assistant or tool.")
+    columns: dict[str, ShortText] | None = Field(default=None, max_length=16, description="Our name of a column to its name in the file, for example messages: dialogue.")
+    roles: dict[str, ShortText] | None = Field(default=None, max_length=16, description="A role's name in the file to system, user, assistant or tool.")
     system_prompt: str | None = Field(default=None, max_length=16384, description="System message for conversations that have none.")
     validation: Validation | None = Field(default=None, description="Held-out rows; a tenth of the dataset if not said.")
     max_truncated_fraction: float | None = Field(
@@ -66,7 +66,7 @@ class Lora(ApiModel):
     rank: int | None = Field(default=None, ge=1, le=1024, description="Rank of the adapters; 16 if not said.")
     alpha: int | None = Field(default=None, ge=1, le=4096, description="Scale of the adapters (alpha/rank); twice the rank if not said.")
     dropout: float | None = Field(default=None, ge=0, lt=1, description="Dropout before the adapters; 0 if not said.")
-    targets: list[str] | None = Field(
+    targets: list[ShortText] | None = Field(
         default=None, min_length=1, max_length=64, description="Linear modules by the last part of their name; attention and dense MLP if not said."
     )
     rslora: bool | None = Field(default=None, description="Scale by alpha/sqrt(rank). false if not said.")
@@ -228,10 +228,14 @@ class FineTuneJobStatus(ApiModel):
 
     observed_generation: int | None = None
     phase: Phase | None = None
-    conditions: list[Condition] = Field(default_factory=list, max_length=16)
+    conditions: list[Condition] = Field(default_factory=list, max_length=16, json_schema_extra=CONDITIONS)
     run_digest: str | None = Field(default=None, max_length=64)
     retry_token: str | None = Field(default=None, max_length=253, description="The retryToken that was last acted on.")
-    stages: list[StageRecord] = Field(default_factory=list, max_length=64)
+    stages: list[StageRecord] = Field(
+        default_factory=list,
+        max_length=64,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name", "attempt"]},
+    )
     hold: Hold | None = None
     progress: Progress | None = None
     dataset: DatasetFacts | None = None

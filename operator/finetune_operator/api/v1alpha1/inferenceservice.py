@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from finetune_operator.api.v1alpha1.common import ApiModel, Condition, Hold, ObjectMeta, Placement, SecretKeyRef
+from finetune_operator.api.v1alpha1.common import CONDITIONS, ApiModel, Condition, Hold, ObjectMeta, Placement, SecretKeyRef, ShortText
 
 Phase = Literal["Pending", "WaitingForModel", "Queued", "Loading", "Ready", "Suspended", "Failed"]
 
@@ -40,7 +40,7 @@ class ServingSpec(Placement):
     parallel: int | None = Field(default=None, ge=1, le=64, description="Requests at the same time, each with the whole contextLength; 1 if not said.")
     kv_cache_type: Literal["f16", "bf16", "q8_0", "q4_0"] | None = Field(default=None, description="Type of the key-value cache; f16 if not said.")
     reasoning: Literal["on", "off", "auto"] | None = Field(default=None, description="May the model think before it answers? off if not said.")
-    extra_args: list[str] | None = Field(default=None, max_length=64, description="Arguments for llama-server that have no field here.")
+    extra_args: list[ShortText] | None = Field(default=None, max_length=64, description="Arguments for llama-server that have no field here.")
     auth: Auth | None = Field(default=None, description="Who may ask; an API key is made if not said.")
     service: ServicePort | None = Field(default=None, description="The Service in front of the server.")
 
@@ -72,7 +72,7 @@ class InferenceServiceStatus(ApiModel):
 
     observed_generation: int | None = None
     phase: Phase | None = None
-    conditions: list[Condition] = Field(default_factory=list, max_length=16)
+    conditions: list[Condition] = Field(default_factory=list, max_length=16, json_schema_extra=CONDITIONS)
     url: str | None = Field(default=None, max_length=512, description="Address inside the cluster, with /v1.")
     api_key_secret: str | None = Field(default=None, max_length=253)
     model: ResolvedModel | None = None
