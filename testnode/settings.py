@@ -14,9 +14,9 @@ API_SERVICE = "10.43.0.1"
 DNS_SERVICE = "10.43.0.10"
 DNS_PORT = 10053
 DNS_READY_PORT = 10054
-ETCD_PORT = 12379
+ETCD_PORT = 12479
 """Not 2379: a Debian machine may already run an etcd of its own there."""
-ETCD_PEER_PORT = 12380
+ETCD_PEER_PORT = 12480
 API_PORT = 6443
 CGROUP = "finetune-testnode"
 GPU = "nvidia.com/gpu"

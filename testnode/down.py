@@ -1,0 +1,90 @@
+"""Taking the node down: nothing of it stays but what is cached (programs and images).
+
+Nothing here asks Kubernetes to be tidy, because it must work as well after a crash: processes are killed by control
+group, and then each kind of thing they leave is removed.
+"""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+from testnode import cgroups, containerd, host, network, preflight, processes
+from testnode.console import NodeError, note, step
+from testnode.settings import Settings
+from testnode.shell import attempt, run
+
+CONTROLLING = (
+    "local-path-provisioner",
+    "coredns",
+    "kube-proxy",
+    "kubelet",
+    "kube-scheduler",
+    "kube-controller-manager",
+    "kube-apiserver",
+    "etcd",
+)
+"""The processes besides containerd, in the order in which they are stopped."""
+
+
+def down(settings: Settings) -> None:
+    """Remove the node, whatever state it is in."""
+    preflight.check_rights()
+    before = host.recall(settings)
+    if before is None:
+        note("the node is not up")
+        return
+    with step("stopping Kubernetes"):
+        for name in CONTROLLING:
+            processes.stop(settings, name)
+    with step("killing the pods"):
+        cgroups.kill_all()
+    with step("deleting the containers"):
+        _delete_containers(settings)
+    with step("mounts, network, control groups and packet filter"):
+        unmount_all(settings)
+        network.remove_network()
+        cgroups.remove()
+        _forget_addresses()
+        host.restore(before)
+    with step("files"):
+        shutil.rmtree(settings.run, ignore_errors=True)
+        shutil.rmtree(settings.node)
+    note(f"the node is down; {settings.bin} and {settings.store} stay as a cache for the next time")
+
+
+def mounts_below(mountinfo: str, folders: tuple[Path, ...]) -> list[str]:
+    """Mount points at or below the folders, the latest first, from the text of /proc/self/mountinfo."""
+    points = (line.split()[4].encode().decode("unicode_escape") for line in mountinfo.splitlines())
+    return [point for point in reversed(list(points)) if any(Path(point).is_relative_to(folder) for folder in folders)]
+
+
+def unmount_all(settings: Settings) -> None:
+    """Unmount what containers and volumes have mounted."""
+    folders = (settings.run, settings.node, settings.store)
+    for point in mounts_below(Path("/proc/self/mountinfo").read_text(), folders):
+        run(["umount", point])
+
+
+def _delete_containers(settings: Settings) -> None:
+    """Through containerd, which keeps the images; without it nobody can tell them apart, and all go."""
+    if processes.record_of(settings, "containerd") is None:
+        note("\ncontainerd is not running, so its images are removed too")
+        _kill_shims(settings)
+        unmount_all(settings)
+        shutil.rmtree(settings.store, ignore_errors=True)
+        return
+    containerd.forget_containers(settings)
+    processes.stop(settings, "containerd")
+    _kill_shims(settings)
+
+
+def _kill_shims(settings: Settings) -> None:
+    for pid in containerd.shims(settings):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _forget_addresses() -> None:
+    """The results that CNI keeps of each pod's network, in a folder which cannot be chosen."""
+    for path in Path("/var/lib/cni/results").glob(f"{network.NETWORK}-*"):
+        path.unlink()
