@@ -5,8 +5,6 @@ difference. DNS has its usual service address; behind it is the host instead of 
 """
 
 import json
-import urllib.error
-import urllib.request
 from string import Template
 
 from testnode import processes
@@ -22,7 +20,7 @@ from testnode.settings import (
     NODE,
     Settings,
 )
-from testnode.waiting import wait_until
+from testnode.waiting import unanswered, wait_until
 
 START_SECONDS = 60
 
@@ -85,9 +83,5 @@ def unready(settings: Settings) -> str | None:
     for name in ("coredns", "local-path-provisioner"):
         if error := processes.died(settings, name):
             raise error
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{DNS_READY_PORT}/ready", timeout=2):
-            return None
-    except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
-        return f"CoreDNS is not ready: {error}"
-
+    lack = unanswered(f"http://127.0.0.1:{DNS_READY_PORT}/ready")
+    return f"CoreDNS is not ready: {lack}" if lack else None

@@ -45,7 +45,7 @@ def _hierarchies() -> list[Path]:
     if _is_v2():
         return [ROOT]
     # A controller may have a second name (cpu for cpu,cpuacct), which is a link.
-    return [path for path in sorted(ROOT.iterdir()) if path.is_dir() and not path.is_symlink() and path.name != "unified"]
+    return [path for path in sorted(ROOT.iterdir()) if path.is_dir() and not path.is_symlink()]
 
 
 def _is_v2() -> bool:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LOG_LINES = 20
+LINE_LENGTH = 300
 
 
 class NodeError(Exception):
@@ -41,4 +42,4 @@ def tail(log: Path) -> str:
     if not log.exists():
         return f"({log} was never written)"
     lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
-    return "\n".join([f"the last lines of {log}:", *(f"  | {line[:500]}" for line in lines)])
+    return "\n".join([f"the last lines of {log}:", *(f"  | {line[:LINE_LENGTH]}" for line in lines)])

@@ -9,6 +9,7 @@ from testnode.shell import attempt, run
 from testnode.waiting import wait_until
 
 START_SECONDS = 30
+STOP_SECONDS = 30
 SHIM = "containerd-shim-runc-v2"
 
 
@@ -62,11 +63,10 @@ def ctr(settings: Settings, *arguments: str) -> list[str]:
 
 def forget_containers(settings: Settings) -> None:
     """Delete every container and its writable layer, and keep the images. Their processes are dead already."""
-    for kind in ("tasks", "containers"):
-        names = run(ctr(settings, kind, "list", "--quiet")).split()
-        if names:
-            force = ["--force"] if kind == "tasks" else []
-            run(ctr(settings, kind, "delete", *force, *names))
+    wait_until(lambda: _tasks_left(settings), STOP_SECONDS, processes.log_of(settings, "containerd"))
+    names = run(ctr(settings, "containers", "list", "--quiet")).split()
+    if names:
+        run(ctr(settings, "containers", "delete", *names))
     shutil.rmtree(settings.store / "io.containerd.grpc.v1.cri", ignore_errors=True)
 
 
@@ -94,6 +94,15 @@ def _unanswered(settings: Settings) -> str | None:
         raise error
     answer = attempt(ctr(settings, "version"))
     return None if answer.returncode == 0 else f"containerd does not answer on {settings.socket}"
+
+
+def _tasks_left(settings: Settings) -> str | None:
+    # containerd deletes a task when its process has died, and so do we: whoever comes second gets an error.
+    tasks = run(ctr(settings, "tasks", "list", "--quiet")).split()
+    if not tasks:
+        return None
+    attempt(ctr(settings, "tasks", "delete", "--force", *tasks))
+    return f"containerd still has the tasks {', '.join(tasks)}"
 
 
 def _names(folder: str) -> list[str]:

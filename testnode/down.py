@@ -12,7 +12,7 @@ from pathlib import Path
 from testnode import cgroups, containerd, host, network, preflight, processes
 from testnode.console import NodeError, note, step
 from testnode.settings import Settings
-from testnode.shell import attempt, run
+from testnode.shell import run
 
 CONTROLLING = (
     "local-path-provisioner",
@@ -46,6 +46,7 @@ def down(settings: Settings) -> None:
         network.remove_network()
         cgroups.remove()
         _forget_addresses()
+        _forget_logs(settings)
         host.restore(before)
     with step("files"):
         shutil.rmtree(settings.run, ignore_errors=True)
@@ -67,16 +68,19 @@ def unmount_all(settings: Settings) -> None:
 
 
 def _delete_containers(settings: Settings) -> None:
-    """Through containerd, which keeps the images; without it nobody can tell them apart, and all go."""
-    if processes.record_of(settings, "containerd") is None:
-        note("\ncontainerd is not running, so its images are removed too")
-        _kill_shims(settings)
-        unmount_all(settings)
-        shutil.rmtree(settings.store, ignore_errors=True)
-        return
-    containerd.forget_containers(settings)
+    """Through containerd, which keeps the images; if it does not work, nobody can tell them apart, and all go."""
+    try:
+        containerd.ensure_containerd(settings)
+        containerd.forget_containers(settings)
+        keep_images = True
+    except NodeError as error:
+        note(f"\ncontainerd does not work, so its images are removed too: {error}")
+        keep_images = False
     processes.stop(settings, "containerd")
     _kill_shims(settings)
+    if not keep_images:
+        unmount_all(settings)
+        shutil.rmtree(settings.store)
 
 
 def _kill_shims(settings: Settings) -> None:
@@ -84,7 +88,16 @@ def _kill_shims(settings: Settings) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _forget_addresses() -> None:
+def _forget_addresses(results: Path = Path("/var/lib/cni/results")) -> None:
     """The results that CNI keeps of each pod's network, in a folder which cannot be chosen."""
-    for path in Path("/var/lib/cni/results").glob(f"{network.NETWORK}-*"):
+    for path in results.glob(f"{network.NETWORK}-*-eth0"):
+        pod = path.name.removeprefix(f"{network.NETWORK}-").removesuffix("-eth0")
+        (results / f"cni-loopback-{pod}-lo").unlink(missing_ok=True)
         path.unlink()
+
+
+def _forget_logs(settings: Settings, links: Path = Path("/var/log/containers")) -> None:
+    """The kubelet's links to the logs of containers, in a folder which cannot be chosen either."""
+    for link in links.glob("*.log"):
+        if link.is_symlink() and link.readlink().is_relative_to(settings.node):
+            link.unlink()

@@ -26,13 +26,14 @@ SYSCTLS = (
 
 FOREIGN_FOLDERS = (
     "/run/containerd",
+    "/run/mount",
     "/run/netns",
     "/var/lib/cni",
     "/var/lib/kubelet",
     "/var/log/containers",
     "/var/log/pods",
 )
-"""Folders that containerd, CNI and the kubelet make, wherever their own folders are said to be."""
+"""Folders that containerd, CNI, the kubelet and mount make, wherever their own folders are said to be."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from testnode.pki import kubeconfig_of
 from testnode.processes import Daemon
 from testnode.settings import BRIDGE_ADDRESS, CGROUP, DNS_SERVICE, GPU, NODE, POD_CIDR, Settings
 from testnode.shell import attempt, run
-from testnode.waiting import wait_until
+from testnode.waiting import unanswered, wait_until
 
 START_SECONDS = 60
 
@@ -101,6 +101,9 @@ def unready(settings: Settings) -> str | None:
     for name in ("kubelet", "kube-proxy"):
         if error := processes.died(settings, name):
             raise error
+    # A kubelet that just came back has a node that is called ready since before it went.
+    if lack := unanswered("http://127.0.0.1:10248/healthz"):
+        return f"the kubelet is not healthy: {lack}"
     answer = attempt(kubectl(settings, "get", "node", NODE, "--output=json"))
     if answer.returncode != 0:
         return f"the kubelet has not registered the node: {answer.stderr.strip()}"

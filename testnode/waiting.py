@@ -1,6 +1,7 @@
 """Waiting for a condition, never for an amount of time."""
 
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,3 +18,12 @@ def wait_until(missing: Callable[[], str | None], seconds: float, log: Path) -> 
             message = f"after {seconds:.0f} s still: {lack}\n{tail(log)}"
             raise NodeError(message)
         time.sleep(PERIOD)
+
+
+def unanswered(url: str) -> str | None:
+    """What is wrong with a health address, or None if it says that all is well."""
+    try:
+        with urllib.request.urlopen(url, timeout=2):
+            return None
+    except OSError as error:
+        return f"{url} answers: {error}"
