@@ -1,0 +1,1 @@
+"""The ``finetune`` command, which kubectl also finds as ``kubectl finetune``."""
