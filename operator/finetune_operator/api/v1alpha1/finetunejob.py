@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from finetune_trainer.contract.results import DatasetFacts, EvaluateFacts  # noqa: TC002 - pydantic needs them at run time
+from finetune_trainer.contract.results import (  # noqa: TC002 - pydantic needs them at run time
+    DatasetFacts,
+    EvaluateFacts,
+    ExportFacts,
+    ModelFacts,
+    TrainFacts,
+)
 from finetune_trainer.contract.runspec import DatasetFormat, Quantization, Scheduler  # noqa: TC002
 from pydantic import Field
 
@@ -157,7 +163,8 @@ class StageRecord(ApiModel):
     name: Literal["prepare", "train", "export", "evaluate"]
     attempt: int
     run_digest: str = Field(max_length=64)
-    outcome: Literal["Running", "Succeeded", "Failed", "Disrupted", "Suspended"]
+    outcome: Literal["Running", "Succeeded", "Failed", "Disrupted", "Suspended", "Retried"]
+    failures: int = Field(default=0, description="Failed attempts of this stage so far that count against retries.")
     reason: str = Field(default="", max_length=64)
     message: str = Field(default="", max_length=2048)
     started_at: str | None = None
@@ -187,6 +194,7 @@ class Progress(ApiModel):
     eta_seconds: int | None = None
     resumed_from_step: int | None = None
     display: ProgressDisplay | None = None
+    updated_at: str | None = None
 
 
 class MemoryStatus(ApiModel):
@@ -197,6 +205,8 @@ class MemoryStatus(ApiModel):
     parts: dict[str, int] = Field(default_factory=dict, description="Part of the plan to bytes.")
     budget: int | None = None
     available: int | None = None
+    gpus: int = 0
+    platform: str = Field(default="", max_length=32, description="The platform that auto was resolved to.")
 
 
 class ModelStatus(ApiModel):
@@ -230,6 +240,7 @@ class FineTuneJobStatus(ApiModel):
     phase: Phase | None = None
     conditions: list[Condition] = Field(default_factory=list, max_length=16, json_schema_extra=CONDITIONS)
     run_digest: str | None = Field(default=None, max_length=64)
+    spec_digest: str | None = Field(default=None, max_length=64, description="Digest of the spec that this run was made from.")
     retry_token: str | None = Field(default=None, max_length=253, description="The retryToken that was last acted on.")
     stages: list[StageRecord] = Field(
         default_factory=list,
@@ -239,6 +250,9 @@ class FineTuneJobStatus(ApiModel):
     hold: Hold | None = None
     progress: Progress | None = None
     dataset: DatasetFacts | None = None
+    base: ModelFacts | None = Field(default=None, description="What prepare learned about the base model.")
+    train: TrainFacts | None = Field(default=None, description="What training measured.")
+    export: ExportFacts | None = Field(default=None, description="The exported file.")
     memory: MemoryStatus | None = None
     model: ModelStatus | None = None
     evaluation: EvaluateFacts | None = None
