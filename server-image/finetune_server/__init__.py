@@ -1,0 +1,1 @@
+"""Everything that runs in convert, evaluate and server pods."""
