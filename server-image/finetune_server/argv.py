@@ -75,6 +75,27 @@ def _hardware(spec: ServeSpec) -> Iterator[str]:
 
 
 EMITTED_FLAGS = frozenset(
-    ["--model", "--alias", "--host", "--port", "--ctx-size", "--parallel", "--cache-type-k", "--cache-type-v", "--cache-ram", "--ctx-checkpoints", "--reasoning", "--metrics", "--no-ui", "--offline", "--fit", "--n-gpu-layers", "--flash-attn", "--load-mode", "--threads", "--api-key-file"]
+    [
+        "--model",
+        "--alias",
+        "--host",
+        "--port",
+        "--ctx-size",
+        "--parallel",
+        "--cache-type-k",
+        "--cache-type-v",
+        "--cache-ram",
+        "--ctx-checkpoints",
+        "--reasoning",
+        "--metrics",
+        "--no-ui",
+        "--offline",
+        "--fit",
+        "--n-gpu-layers",
+        "--flash-attn",
+        "--load-mode",
+        "--threads",
+        "--api-key-file",
+    ]
 )
 """Every flag that server_argv can emit."""
