@@ -1,0 +1,1 @@
+"""What tests on the node share."""
