@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from testnode.console import NodeError
@@ -27,10 +28,12 @@ def kill_all() -> None:
     deadline = time.monotonic() + KILL_SECONDS
     while pids := set(_pids()):
         if time.monotonic() > deadline:
-            message = f"processes {sorted(pids)} in the control group {CGROUP} cannot be killed; see `ps` for their state"
-            raise NodeError(message)
+            raise NodeError(
+                f"processes {sorted(pids)} in the control group {CGROUP} cannot be killed; see `ps` for their state"
+            )
         for pid in pids:
-            _kill(pid)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
 
 
@@ -56,10 +59,3 @@ def _pids() -> Iterator[int]:
     for hierarchy in _hierarchies():
         for procs in (hierarchy / CGROUP).rglob("cgroup.procs"):
             yield from (int(line) for line in procs.read_text().split())
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return

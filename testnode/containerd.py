@@ -14,7 +14,7 @@ SHIM = "containerd-shim-runc-v2"
 
 
 def config(settings: Settings) -> str:
-    """containerd's config.toml."""
+    """The text of config.toml."""
     cri = 'plugins."io.containerd.grpc.v1.cri"'
     runtimes = "\n".join(_runtime(cri, name, settings.run / "runc") for name in ("runc", "nvidia"))
     return f"""version = 2

@@ -7,6 +7,7 @@ group, and then each kind of thing they leave is removed.
 import os
 import shutil
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from testnode import cgroups, containerd, host, network, preflight, processes
@@ -85,7 +86,8 @@ def _delete_containers(settings: Settings) -> None:
 
 def _kill_shims(settings: Settings) -> None:
     for pid in containerd.shims(settings):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _forget_addresses(results: Path = Path("/var/lib/cni/results")) -> None:

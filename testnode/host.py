@@ -75,8 +75,7 @@ def restore(before: Before) -> None:
 def set_sysctl(name: str, value: str) -> None:
     """Change a kernel setting that ``restore`` puts back."""
     if name not in SYSCTLS:
-        message = f"{name} is not in SYSCTLS, so it would never be put back"
-        raise ValueError(message)
+        raise ValueError(f"{name} is not in SYSCTLS, so it would never be put back")
     _set(name, value)
 
 

@@ -76,8 +76,7 @@ class Archive:
 def load(settings: Settings, source: Path, reference: str) -> None:
     """Give the image in ``source`` to the node, under the name ``reference``."""
     if not source.exists():
-        message = f"{source} does not exist; it should be an OCI layout folder or an OCI archive"
-        raise NodeError(message)
+        raise NodeError(f"{source} does not exist; it should be an OCI layout folder or an OCI archive")
     if source.is_dir():
         _stream(settings, Folder(source), reference)
         return
@@ -94,16 +93,16 @@ def pick(index: dict[str, object], reference: str) -> Descriptor:
     for wanted in (reference, reference.rpartition(":")[2]):
         if wanted in names:
             return names[wanted]
-    message = f"the layout holds {', '.join(sorted(names))}, and none of them is called {reference}"
-    raise NodeError(message)
+    raise NodeError(f"the layout holds {', '.join(sorted(names))}, and none of them is called {reference}")
 
 
 def wanted_blobs(layout: Layout, manifest: Descriptor) -> set[str]:
     """Digests of the manifest, its configuration and its layers."""
     content = json.loads(layout.read(_path(str(manifest["digest"]))))
     if "layers" not in content:
-        message = f"{manifest['digest']} is an index of several platforms; export the image for this machine's alone"
-        raise NodeError(message)
+        raise NodeError(
+            f"{manifest['digest']} is an index of several platforms; export the image for this machine's alone"
+        )
     return {str(manifest["digest"]), content["config"]["digest"], *(layer["digest"] for layer in content["layers"])}
 
 
@@ -118,8 +117,7 @@ def _stream(settings: Settings, layout: Layout, reference: str) -> None:
         _write(importer, layout, paths, {**manifest, "annotations": {CONTAINERD_NAME: reference}})
         errors = importer.stderr.read().decode() if importer.stderr else ""
     if importer.returncode != 0:
-        message = f"containerd refused the image {reference}: {errors.strip()}"
-        raise NodeError(message)
+        raise NodeError(f"containerd refused the image {reference}: {errors.strip()}")
 
 
 def _write(importer: subprocess.Popen[bytes], layout: Layout, paths: set[str], manifest: Descriptor) -> None:

@@ -52,11 +52,10 @@ def check_free(routes: str) -> None:
             continue
         for ours in (POD_CIDR, SERVICE_CIDR):
             if ip_network(ours).overlaps(ip_network(route["dst"])):
-                message = (
+                raise NodeError(
                     f"the node's network {ours} is taken: {route['dst']} goes to {route.get('dev')} on this machine. "
                     "If that is another Kubernetes (k3s uses the same range), stop it, or use it instead of the node."
                 )
-                raise NodeError(message)
 
 
 def remove_network() -> None:

@@ -40,9 +40,7 @@ IDENTITIES = {
         ),
     ),
     "apiserver-to-kubelet": Identity("kube-apiserver-kubelet-client", "system:masters"),
-    "kubelet": Identity(
-        f"system:node:{NODE}", "system:nodes", (f"DNS:{NODE}", "IP:127.0.0.1", f"IP:{BRIDGE_ADDRESS}")
-    ),
+    "kubelet": Identity(f"system:node:{NODE}", "system:nodes", (f"DNS:{NODE}", "IP:127.0.0.1", f"IP:{BRIDGE_ADDRESS}")),
     "kube-controller-manager": Identity("system:kube-controller-manager"),
     "kube-scheduler": Identity("system:kube-scheduler"),
     "kube-proxy": Identity("system:kube-proxy"),

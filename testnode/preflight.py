@@ -14,8 +14,7 @@ from testnode.shell import run
 def check_rights() -> None:
     """A node needs Linux and root."""
     if platform.system() != "Linux" or os.geteuid() != 0:
-        message = "the node needs Linux and root (it makes mounts, network devices and control groups); try sudo"
-        raise NodeError(message)
+        raise NodeError("the node needs Linux and root (it makes mounts, network devices and control groups); try sudo")
 
 
 def check_machine(settings: Settings) -> None:
@@ -23,11 +22,10 @@ def check_machine(settings: Settings) -> None:
     _check_owner(settings)
     network.check_free(run(["ip", "-json", "route"]))
     if host.recall(settings) is None and iptables.kube_proxy_is_here():
-        message = (
+        raise NodeError(
             "iptables has the chains of a kube-proxy already, so there is another Kubernetes on this machine, "
             "and the two would overwrite each other's rules: stop it, or use it instead of the node"
         )
-        raise NodeError(message)
     for (address, port), name in LISTENERS.items():
         if processes.record_of(settings, name) is None:
             check_port(address, port, name)
@@ -40,8 +38,9 @@ def check_port(address: str, port: int, name: str) -> None:
         try:
             probe.bind((_bindable(address), port))
         except OSError as error:
-            message = f"{name} needs {address}:{port}, which another process has; `ss -tlnp` says which ({error.strerror})"
-            raise NodeError(message) from error
+            raise NodeError(
+                f"{name} needs {address}:{port}, which another process has; `ss -tlnp` says which ({error.strerror})"
+            ) from error
 
 
 def claim(settings: Settings) -> None:
@@ -52,10 +51,11 @@ def claim(settings: Settings) -> None:
 
 def _check_owner(settings: Settings) -> None:
     file = _owner_file(settings)
-    owner = file.read_text() if file.exists() else str(settings.cache)
-    if owner != str(settings.cache):
-        message = f"a node of another cache folder is up: take it down with FINETUNE_CACHE={owner} python -m testnode down"
-        raise NodeError(message)
+    owner = Path(file.read_text()) if file.exists() else settings.cache
+    if owner != settings.cache and host.recall(Settings(owner)) is not None:
+        raise NodeError(
+            f"a node of another cache folder is up: take it down with FINETUNE_CACHE={owner} python -m testnode down"
+        )
 
 
 def _owner_file(settings: Settings) -> Path:

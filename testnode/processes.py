@@ -8,10 +8,9 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from testnode.console import NodeError, tail
@@ -28,11 +27,10 @@ class Daemon:
     name: str
     argv: tuple[str, ...]
     inputs: tuple[Path, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
 
     def fingerprint(self) -> str:
         """Changes when the command line, the program or one of its files does."""
-        digest = hashlib.sha256(json.dumps([self.argv, dict(self.env)]).encode())
+        digest = hashlib.sha256("\0".join(self.argv).encode())
         digest.update(str(Path(self.argv[0]).stat().st_mtime_ns).encode())
         for path in self.inputs:
             digest.update(path.read_bytes())
@@ -103,23 +101,25 @@ def _pid_file(settings: Settings, name: str) -> Path:
 
 def _start(settings: Settings, daemon: Daemon) -> None:
     settings.log.mkdir(parents=True, exist_ok=True)
-    with log_of(settings, daemon.name).open("ab") as log:
-        process = subprocess.Popen(
-            daemon.argv,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd=settings.node,
-            env={**os.environ, **daemon.env},
-        )
-    record = Record(process.pid, identity(process.pid) or "ended at once", daemon.fingerprint())
+    appending = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    streams = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log_of(settings, daemon.name)), appending, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    for inherited in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one that iterdir itself had open
+            os.set_inheritable(int(inherited.name), False)
+    # Not subprocess: its Popen objects warn about children that outlive them, which is what these are for.
+    pid = os.posix_spawn(daemon.argv[0], daemon.argv, os.environ, file_actions=streams, setsid=True)
+    record = Record(pid, identity(pid) or "ended at once", daemon.fingerprint())
     _pid_file(settings, daemon.name).write_text(json.dumps(asdict(record)))
 
 
 def _signal_and_wait(record: Record, number: signal.Signals, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    os.kill(record.pid, number)
+    with suppress(ProcessLookupError):
+        os.kill(record.pid, number)
     while identity(record.pid) == record.identity:
         if time.monotonic() > deadline:
             return False

@@ -62,7 +62,7 @@ class Settings:
 
     @property
     def store(self) -> Path:
-        """containerd's images; survives ``down``, so that the next ``up`` need not load gigabytes again."""
+        """Images in containerd; survives ``down``, so that the next ``up`` need not load gigabytes again."""
         return self.cache / "containerd"
 
     @property
@@ -92,5 +92,5 @@ class Settings:
 
     @property
     def socket(self) -> Path:
-        """containerd's."""
+        """Where containerd listens."""
         return self.run / "containerd.sock"

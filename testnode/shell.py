@@ -10,8 +10,9 @@ def run(argv: Sequence[str], *, stdin: str | None = None) -> str:
     """Run a program that has to succeed, and return what it printed."""
     done = attempt(argv, stdin=stdin)
     if done.returncode != 0:
-        message = f"`{' '.join(argv)}` ended with status {done.returncode}: {(done.stderr or done.stdout).strip()}"
-        raise NodeError(message)
+        raise NodeError(
+            f"`{' '.join(argv)}` ended with status {done.returncode}: {(done.stderr or done.stdout).strip()}"
+        )
     return done.stdout
 
 
@@ -20,5 +21,4 @@ def attempt(argv: Sequence[str], *, stdin: str | None = None) -> subprocess.Comp
     try:
         return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        message = f"{argv[0]} is not installed; `python -m testnode up` installs what the node needs"
-        raise NodeError(message) from error
+        raise NodeError(f"{argv[0]} is not installed; `python -m testnode up` installs what the node needs") from error

@@ -16,7 +16,8 @@ def status(settings: Settings) -> bool:
         note("the node is down; `python -m testnode up` brings it up")
         return False
     for name, record in records.items():
-        note(f"{name:24} {f'running, pid {record.pid}' if record else f'stopped; see {processes.log_of(settings, name)}'}")
+        state = f"running, pid {record.pid}" if record else f"stopped; see {processes.log_of(settings, name)}"
+        note(f"{name:24} {state}")
     lack = _lack(settings)
     note(f"not healthy: {lack}" if lack else _pods(settings))
     note(usage(settings))

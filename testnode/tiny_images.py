@@ -31,8 +31,7 @@ def load_tiny_images(settings: Settings) -> None:
     archive = image_archive(Path(shutil.which("busybox") or "/bin/busybox"))
     done = subprocess.run(ctr(settings, "images", "import", "-"), input=archive, capture_output=True, check=False)
     if done.returncode != 0:
-        message = f"containerd refused the images {BUSYBOX_IMAGE} and {PAUSE_IMAGE}: {done.stderr.decode()}"
-        raise NodeError(message)
+        raise NodeError(f"containerd refused the images {BUSYBOX_IMAGE} and {PAUSE_IMAGE}: {done.stderr.decode()}")
 
 
 def image_archive(busybox: Path) -> bytes:

@@ -66,17 +66,19 @@ def linker_flags(go_mod: str) -> str:
     """Flags that put Kubernetes' version, which is that of the module, into the programs; clients look at it."""
     version = re.search(r"^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)", go_mod, re.MULTILINE)
     if version is None:
-        message = f"{GO_MODULE}/go.mod does not require k8s.io/kubernetes"
-        raise NodeError(message)
+        raise NodeError(f"{GO_MODULE}/go.mod does not require k8s.io/kubernetes")
     names = ("gitVersion", "gitMajor", "gitMinor")
-    values = (f"-X k8s.io/component-base/version.{name}={value}" for name, value in zip(names, version.groups(), strict=True))
+    values = (
+        f"-X k8s.io/component-base/version.{name}={value}" for name, value in zip(names, version.groups(), strict=True)
+    )
     return " ".join(["-s -w", *values])
 
 
 def _ensure_built(settings: Settings) -> None:
     if shutil.which("go") is None:
-        message = "Go is not installed, and the node is built with it: install Go 1.24 or later (https://go.dev/dl)"
-        raise NodeError(message)
+        raise NodeError(
+            "Go is not installed, and the node is built with it: install Go 1.24 or later (https://go.dev/dl)"
+        )
     marker, key = settings.bin / ".testnode-build", build_key(run(["go", "version"]))
     if marker.exists() and marker.read_text() == key:
         return
@@ -97,8 +99,7 @@ def _go_build(settings: Settings, program: str, package: str) -> None:
     with log.open("w") as output:
         done = subprocess.run(argv, cwd=GO_MODULE, env=_go_env(), stdout=output, stderr=output, check=False)
     if done.returncode != 0:
-        message = f"`{' '.join(argv)}` in {GO_MODULE} ended with status {done.returncode}\n{tail(log)}"
-        raise NodeError(message)
+        raise NodeError(f"`{' '.join(argv)}` in {GO_MODULE} ended with status {done.returncode}\n{tail(log)}")
     fresh.replace(settings.bin / program)  # by rename, because the old one may be running
 
 
