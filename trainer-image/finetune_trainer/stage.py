@@ -87,7 +87,7 @@ def run_stage(stage: Stage, work: Work, result_name: str = RESULT) -> int:
             result = work(spec, paths)
             write_file(Path(paths.stage(stage) / result_name), result.to_json())
     except Exception as error:  # noqa: BLE001 - whatever happened must reach the person who waits
-        return _failed(paths, as_stage_error(error))
+        return report_failure(paths, as_stage_error(error))
     log.info("%s", result.message)
     _terminate(Termination(reason="Completed", message=result.message, run_digest=paths.run_digest, result=result))
     return 0
@@ -117,7 +117,8 @@ def _writable(paths: RunPaths) -> Iterator[None]:
     yield
 
 
-def _failed(paths: RunPaths, error: StageError) -> int:
+def report_failure(paths: RunPaths, error: StageError) -> int:
+    """Say why a stage failed, in the log and in the termination message; returns the exit status."""
     log.error("%s: %s %s", error.reason.name, error.message, error.reason.hint)
     _terminate(Termination(reason=error.reason.name, message=error.message, run_digest=paths.run_digest))
     return error.reason.exit_code

@@ -1,0 +1,60 @@
+"""One forward and backward pass at the largest shape, before the first step: too little memory shows now, not in an hour."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import TrainerCallback
+
+from finetune_trainer.stage import StageError
+from finetune_trainer.train.pacing import RandomState
+
+if TYPE_CHECKING:
+    from finetune_trainer.contract.runspec import RunSpec
+
+log = logging.getLogger("finetune")
+GIB = 2**30
+
+
+class WarmUp(TrainerCallback):
+    """Runs the probe when model and optimizer are ready; CUDA only, since a CPU has no such sudden end."""
+
+    def __init__(self, spec: RunSpec, trainer: Any) -> None:
+        """Takes the trainer for its model, prepared for mixed precision."""
+        self._spec = spec
+        self._trainer = trainer
+
+    def on_train_begin(self, _args: Any, _state: Any, _control: Any, **_: Any) -> None:
+        """Probe; gradients are thrown away and the random state goes back."""
+        if self._spec.device != "cuda":
+            return
+        random = RandomState()
+        try:
+            largest_batch(self._trainer, self._spec.training.batch_size, self._spec.training.max_length)
+        except torch.OutOfMemoryError as error:
+            raise StageError("MemoryPlanExceeded", self._message()) from error
+        finally:
+            self._trainer.model.zero_grad(set_to_none=True)
+            random.restore()
+        log.info(
+            "Warm-up at the largest batch: %.1f GiB of device memory at the peak.",
+            torch.cuda.max_memory_reserved() / GIB,
+        )
+
+    def _message(self) -> str:
+        free, total = torch.cuda.mem_get_info()
+        training = self._spec.training
+        return (
+            f"batchSize {training.batch_size} × maxLength {training.max_length} does not fit: {torch.cuda.max_memory_reserved() / GIB:.1f} GiB "
+            f"were taken when memory ran out; planned {self._spec.memory.device_bytes / GIB:.1f} GiB, free {free / GIB:.1f} of {total / GIB:.1f} GiB."
+        )
+
+
+def largest_batch(trainer: Any, rows: int, length: int) -> None:
+    """Forward and backward over random tokens, all of them learned."""
+    vocabulary = trainer.model.config.get_text_config().vocab_size
+    ids = torch.randint(0, vocabulary, (rows, length), device=trainer.args.device)
+    loss = trainer.model_wrapped(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids, use_cache=False).loss
+    trainer.accelerator.backward(loss)
