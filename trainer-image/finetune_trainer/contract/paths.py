@@ -30,6 +30,8 @@ MANIFEST = "MANIFEST.json"
 GGUF = "model.gguf"
 REPORT = "report.md"
 RESULT = "result.json"
+MERGE_RESULT = "merge.json"
+"""Of the merge, which is the first half of the export stage."""
 
 
 @dataclass(frozen=True)
