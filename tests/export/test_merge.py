@@ -137,9 +137,9 @@ def _turn(weights: dict[str, torch.Tensor]) -> None:
 
 
 def _untrain(weights: dict[str, torch.Tensor]) -> None:
-    for name in weights:
+    for name, tensor in weights.items():
         if "lora_B" in name:
-            weights[name].zero_()
+            tensor.zero_()
 
 
 @pytest.mark.parametrize(
