@@ -24,11 +24,15 @@ demo: setup ## From nothing to an answer of a tuned model, on a real Kubernetes 
 
 .PHONY: test
 test: setup lint node ## Everything: lint, types, layers, units, trainer, and the way from apply to answer on the node
-	$(PYTHON) -m pytest tests
+	$(PYTHON) -m pytest tests --ignore=tests/lifecycle
+
+.PHONY: test-lifecycle
+test-lifecycle: setup ## The node up and down: is the machine what it was? Only while the node is down
+	$(PYTHON) -m pytest tests/lifecycle
 
 .PHONY: test-fast
 test-fast: setup lint ## What needs neither the node nor the images
-	$(PYTHON) -m pytest tests --ignore=tests/node --ignore=tests/e2e --ignore=tests/llama
+	$(PYTHON) -m pytest tests --ignore=tests/node --ignore=tests/lifecycle --ignore=tests/e2e --ignore=tests/llama
 
 .PHONY: lint
 lint: ## Style, types, layers, and generated files that are out of date

@@ -25,7 +25,7 @@ CONTROLLING = (
     "kube-apiserver",
     "etcd",
 )
-"""The processes besides containerd, in the order in which they are stopped."""
+"""The node's processes besides containerd, in the order in which they are stopped; what serves tests goes before."""
 
 
 def down(settings: Settings) -> None:
@@ -36,7 +36,8 @@ def down(settings: Settings) -> None:
         note("the node is not up")
         return
     with step("stopping Kubernetes"):
-        for name in CONTROLLING:
+        others = set(processes.names(settings)) - {*CONTROLLING, "containerd"}
+        for name in (*sorted(others), *CONTROLLING):
             processes.stop(settings, name)
     with step("killing the pods"):
         cgroups.kill_all()

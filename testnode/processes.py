@@ -17,6 +17,7 @@ from testnode.console import NodeError, tail
 from testnode.settings import Settings
 
 STOP_SECONDS = 10.0
+SUFFIX = ".pid.json"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -90,13 +91,18 @@ def stop(settings: Settings, name: str) -> None:
     _pid_file(settings, name).unlink(missing_ok=True)
 
 
+def names(settings: Settings) -> list[str]:
+    """Every process that was started and not stopped, running or not."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in settings.node.glob(f"*{SUFFIX}"))
+
+
 def log_of(settings: Settings, name: str) -> Path:
     """Where the process writes."""
     return settings.log / f"{name}.log"
 
 
 def _pid_file(settings: Settings, name: str) -> Path:
-    return settings.node / f"{name}.pid.json"
+    return settings.node / f"{name}{SUFFIX}"
 
 
 def _start(settings: Settings, daemon: Daemon) -> None:
@@ -109,7 +115,7 @@ def _start(settings: Settings, daemon: Daemon) -> None:
     ]
     for inherited in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # the one that iterdir itself had open
-            os.set_inheritable(int(inherited.name), False)
+            os.set_inheritable(int(inherited.name), False)  # noqa: FBT003  # takes no keywords
     # Not subprocess: its Popen objects warn about children that outlive them, which is what these are for.
     pid = os.posix_spawn(daemon.argv[0], daemon.argv, os.environ, file_actions=streams, setsid=True)
     record = Record(pid, identity(pid) or "ended at once", daemon.fingerprint())

@@ -106,7 +106,7 @@ def test_commands_can_be_run_in_a_pod(kubectl: Kubectl, namespace: str) -> None:
     ("script", "want_reason", "want_exit_code"),
     [
         pytest.param("exit 64", "Error", 64, id="a status of its own"),
-        pytest.param("exec dd if=/dev/zero of=/dev/null bs=128M count=1", "OOMKilled", 137, id="more memory than its limit"),
+        pytest.param("exec dd if=/dev/zero of=/dev/null bs=128M count=1", "OOMKilled", 137, id="out of memory"),
     ],
 )
 def test_how_a_pod_ended_is_told_truly(

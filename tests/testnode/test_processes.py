@@ -85,6 +85,11 @@ def test_stopping_ends_the_process_and_forgets_it(settings: Settings, sleeper: R
     assert list(settings.node.glob("*.pid.json")) == []
 
 
+def test_a_process_is_remembered_by_name(settings: Settings, sleeper: Record) -> None:
+    assert processes.identity(sleeper.pid) is not None
+    assert processes.names(settings) == ["sleeper"]
+
+
 def test_stopping_what_never_ran_is_harmless(settings: Settings) -> None:
     processes.stop(settings, "nobody")
 
