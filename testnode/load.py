@@ -79,9 +79,11 @@ def load(settings: Settings, source: Path, reference: str) -> None:
         raise NodeError(f"{source} does not exist; it should be an OCI layout folder or an OCI archive")
     if source.is_dir():
         _stream(settings, Folder(source), reference)
-        return
-    with tarfile.open(source) as tar:
-        _stream(settings, Archive(tar), reference)
+    else:
+        with tarfile.open(source) as tar:
+            _stream(settings, Archive(tar), reference)
+    for old in forgotten(run(ctr(settings, "images", "list"))):
+        run(ctr(settings, "images", "remove", old))
 
 
 def pick(index: dict[str, object], reference: str) -> Descriptor:
@@ -104,6 +106,17 @@ def wanted_blobs(layout: Layout, manifest: Descriptor) -> set[str]:
             f"{manifest['digest']} is an index of several platforms; export the image for this machine's alone"
         )
     return {str(manifest["digest"]), content["config"]["digest"], *(layer["digest"] for layer in content["layers"])}
+
+
+def forgotten(listing: str) -> list[str]:
+    """Records of images that no name points to any more, in the output of ``ctr images list``.
+
+    For every image containerd keeps a record that is called by its digest, also after the name went to a newer
+    one; gigabytes of old layers would stay because of it.
+    """
+    rows = [line.split() for line in listing.splitlines()[1:]]
+    named = {digest for reference, _, digest, *_ in rows if not reference.startswith("sha256:")}
+    return [reference for reference, _, digest, *_ in rows if reference.startswith("sha256:") and digest not in named]
 
 
 def _stream(settings: Settings, layout: Layout, reference: str) -> None:

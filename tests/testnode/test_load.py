@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from testnode.console import NodeError
-from testnode.load import Archive, Folder, Layout, load, pick, wanted_blobs
+from testnode.load import Archive, Folder, Layout, forgotten, load, pick, wanted_blobs
 from testnode.settings import Settings
 
 DEV = {"digest": "sha256:dev", "annotations": {"org.opencontainers.image.ref.name": "dev"}}
@@ -71,3 +71,12 @@ def test_an_index_of_platforms_is_refused(folder: Path) -> None:
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(NodeError, match="does not exist; it should be an OCI layout folder"):
         load(Settings(tmp_path), tmp_path / "nothing", "localhost/x:1")
+
+
+def test_images_without_a_name_are_forgotten() -> None:
+    listing = """REF TYPE DIGEST SIZE PLATFORMS LABELS
+localhost/x:dev application/vnd.oci.image.manifest.v1+json sha256:new 1.0 MiB linux/amd64 -
+sha256:config-of-new application/vnd.oci.image.manifest.v1+json sha256:new 1.0 MiB linux/amd64 managed
+sha256:config-of-old application/vnd.oci.image.manifest.v1+json sha256:old 1.0 MiB linux/amd64 managed
+"""
+    assert forgotten(listing) == ["sha256:config-of-old"]
