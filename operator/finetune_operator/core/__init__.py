@@ -1,0 +1,1 @@
+"""Pure decisions: no kopf, no kubernetes, no clock, no files."""

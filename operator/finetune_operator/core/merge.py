@@ -1,0 +1,29 @@
+"""JSON merge patches (RFC 7386)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The patch that turns old into new: what is gone becomes null, lists are replaced."""
+    changed = {key: _value(old.get(key), value) for key, value in new.items() if old.get(key) != value}
+    return changed | {key: None for key in old if key not in new}
+
+
+def _value(old: Any, new: Any) -> Any:
+    return patch(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+
+
+def apply(old: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The object after the patch."""
+    new = dict(old)
+    for key, value in changes.items():
+        if value is None:
+            new.pop(key, None)
+        elif isinstance(value, dict):
+            before = new.get(key)
+            new[key] = apply(before if isinstance(before, dict) else {}, value)
+        else:
+            new[key] = value
+    return new
