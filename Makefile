@@ -20,7 +20,7 @@ setup: ## Make .venv with everything that development and tests need
 
 .PHONY: demo
 demo: setup ## From nothing to an answer of a tuned model, on a real Kubernetes node on this machine
-	@$(PYTHON) -m demo
+	@$(PYTHON) -m demo --context $(or $(CONTEXT),testnode)
 
 .PHONY: test
 test: setup lint node ## Everything: lint, types, layers, units, trainer, and the way from apply to answer on the node
@@ -54,8 +54,8 @@ crds: generate
 requirements: generate
 
 .PHONY: node
-node: node-up images ## The node with our images and the hub on it
-	@$(PYTHON) -m testnode hub
+node: node-up images ## The node with our images, the hub and the operator on it
+	@$(PYTHON) -m testnode install
 
 .PHONY: node-up node-down node-status
 node-up: ## Start a real Kubernetes node on this machine

@@ -1,0 +1,1 @@
+"""``make demo``: from nothing to an answer of a tuned model, on a real Kubernetes node."""
