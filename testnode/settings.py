@@ -18,6 +18,7 @@ ETCD_PORT = 12479
 """Not 2379: a Debian machine may already run an etcd of its own there."""
 ETCD_PEER_PORT = 12480
 API_PORT = 6443
+HUB_PORT = 8089
 CGROUP = "finetune-testnode"
 GPU = "nvidia.com/gpu"
 PAUSE_IMAGE = "localhost/finetune/pause:1"

@@ -54,9 +54,9 @@ def missing_packages() -> list[str]:
     return sorted({package for program, package in DEBIAN_PACKAGES.items() if shutil.which(program) is None})
 
 
-def build_key(go_version: str, sources: Path = GO_MODULE) -> str:
-    """Changes when the sources or the compiler do: the programs are then built again."""
-    digest = hashlib.sha256(go_version.encode())
+def build_key(compiler: str, sources: Path = GO_MODULE) -> str:
+    """Changes when the sources or the compiler (its version and flags) do: the programs are then built again."""
+    digest = hashlib.sha256(compiler.encode())
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
@@ -67,11 +67,12 @@ def linker_flags(go_mod: str) -> str:
     version = re.search(r"^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)", go_mod, re.MULTILINE)
     if version is None:
         raise NodeError(f"{GO_MODULE}/go.mod does not require k8s.io/kubernetes")
-    names = ("gitVersion", "gitMajor", "gitMinor")
-    values = (
-        f"-X k8s.io/component-base/version.{name}={value}" for name, value in zip(names, version.groups(), strict=True)
-    )
-    return " ".join(["-s -w", *values])
+    full, major, minor = version.groups()
+    component, helm = "k8s.io/component-base/version.", "helm.sh/helm/v3/pkg/chartutil.k8sVersion"
+    values = {f"{component}gitVersion": full, f"{component}gitMajor": major, f"{component}gitMinor": minor}
+    # What `helm template` takes the cluster's version to be, when there is no cluster.
+    values |= {f"{helm}Major": major, f"{helm}Minor": minor}
+    return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in values.items())])
 
 
 def _ensure_built(settings: Settings) -> None:
@@ -79,7 +80,7 @@ def _ensure_built(settings: Settings) -> None:
         raise NodeError(
             "Go is not installed, and the node is built with it: install Go 1.24 or later (https://go.dev/dl)"
         )
-    marker, key = settings.bin / ".testnode-build", build_key(run(["go", "version"]))
+    marker, key = settings.bin / ".testnode-build", build_key(run(["go", "version"]) + _flags())
     if marker.exists() and marker.read_text() == key:
         return
     settings.bin.mkdir(parents=True, exist_ok=True)
@@ -94,13 +95,16 @@ def _ensure_built(settings: Settings) -> None:
 
 def _go_build(settings: Settings, program: str, package: str) -> None:
     log, fresh = settings.cache / f"build-{program}.log", settings.bin / f"{program}.new"
-    flags = linker_flags((GO_MODULE / "go.mod").read_text())
-    argv = ["nice", "go", "build", "-trimpath", "-ldflags", flags, "-o", str(fresh), package]
+    argv = ["nice", "go", "build", "-trimpath", "-ldflags", _flags(), "-o", str(fresh), package]
     with log.open("w") as output:
         done = subprocess.run(argv, cwd=GO_MODULE, env=_go_env(), stdout=output, stderr=output, check=False)
     if done.returncode != 0:
         raise NodeError(f"`{' '.join(argv)}` in {GO_MODULE} ended with status {done.returncode}\n{tail(log)}")
     fresh.replace(settings.bin / program)  # by rename, because the old one may be running
+
+
+def _flags() -> str:
+    return linker_flags((GO_MODULE / "go.mod").read_text())
 
 
 def _go_env() -> Mapping[str, str]:

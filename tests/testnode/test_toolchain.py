@@ -10,6 +10,7 @@ def test_the_version_of_kubernetes_comes_from_the_module() -> None:
     assert toolchain.linker_flags("require (\n\tk8s.io/kubernetes v1.34.4\n)") == (
         "-s -w -X k8s.io/component-base/version.gitVersion=v1.34.4"
         " -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34"
+        " -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=34"
     )
 
 
