@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from finetune_trainer.contract.memory_plan import MemoryPlan
+from finetune_trainer.memory import MemoryPlan
 
 if TYPE_CHECKING:
     from finetune_server.contract import GgufFacts, KvCacheType, ServeSpec
