@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from finetune_operator.api.v1alpha1.common import Condition
     from finetune_operator.api.v1alpha1.finetunejob import FineTuneJobStatus, StageRecord
+    from finetune_operator.api.v1alpha1.inferenceservice import InferenceServiceStatus
 
 MESSAGE_LENGTH = 900
 """The API server takes 1024 bytes."""
@@ -24,6 +25,30 @@ def of_job(old: FineTuneJobStatus, new: FineTuneJobStatus) -> tuple[EventRecord,
     told = [event for teller in _TELLERS for event in teller(old, new)]
     return tuple(EventRecord(kind, reason, cut(message, MESSAGE_LENGTH)) for kind, reason, message in told)
 
+
+def of_service(old: InferenceServiceStatus, new: InferenceServiceStatus) -> tuple[EventRecord, ...]:
+    """What has happened between two states of an InferenceService."""
+    before, after = conditions.by_type(old.conditions), conditions.by_type(new.conditions)
+    events = []
+    for kind, warns in _SERVICE_STORY:
+        condition = after[kind]
+        if condition.status == "True" and not _same(before.get(kind), condition):
+            reason = condition.reason if warns else kind
+            events.append(EventRecord("Warning" if warns else "Normal", reason, cut(condition.message, MESSAGE_LENGTH)))
+    if old.model and new.model and old.model.version != new.model.version:
+        events.append(EventRecord("Normal", "NewVersion", f"Version {new.model.version} follows {old.model.version}."))
+    return tuple(events)
+
+
+_SERVICE_STORY = (
+    ("ModelResolved", False),
+    ("Admitted", False),
+    ("Loaded", False),
+    ("Ready", False),
+    ("Degraded", True),
+    ("Suspended", False),
+)
+"""Conditions that are told when they become True, and whether as a warning."""
 
 Told = tuple[str, str, str]
 
@@ -117,8 +142,8 @@ def _finished(old: FineTuneJobStatus, new: FineTuneJobStatus) -> Iterator[Told]:
     if after["Failed"].status == "True" and not _same(before.get("Failed"), after["Failed"]):
         yield "Warning", "Failed", f"{after['Failed'].reason}: {after['Failed'].message}"
     if after["Succeeded"].status == "True" and _reason(before, "Succeeded") != after["Succeeded"].reason:
-        kind = "Normal" if after["Succeeded"].reason == "Completed" else "Warning"
-        yield kind, "Succeeded" if kind == "Normal" else after["Succeeded"].reason, after["Succeeded"].message
+        kind = "Normal" if after["Succeeded"].reason == "Succeeded" else "Warning"
+        yield kind, after["Succeeded"].reason, after["Succeeded"].message
 
 
 def _served(old: FineTuneJobStatus, new: FineTuneJobStatus) -> Iterator[Told]:

@@ -141,7 +141,7 @@ def _facts(s: Situation, step: Step, stages: list[StageRecord], hold: Hold | Non
 def _stage(row: StageRow, s: Situation, step: Step, stages: list[StageRecord]) -> Fact:
     record = records.last(stages, row.name)
     if record and record.outcome == "Succeeded":
-        return yes(record.reason, record.message)
+        return yes(row.condition, record.message)
     if s.row is not row:
         return no(NOT_STARTED)
     if step.action == "Start" and record:
@@ -173,7 +173,7 @@ def _succeeded(s: Situation, step: Step, served: Served) -> Fact:
     if served.problem:
         return yes("ServeNameTaken", served.problem)
     record = records.last(s.records, STAGES[-1].name)
-    return yes("Completed", record.message if record else "")
+    return yes("Succeeded", record.message if record else "")
 
 
 def invalid(old: FineTuneJobStatus, generation: int, message: str, now: datetime) -> FineTuneJobStatus:
