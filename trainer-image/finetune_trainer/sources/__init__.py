@@ -1,0 +1,1 @@
+"""Where models and datasets come from: hf://, pvc://, configMap://, https://."""

@@ -1,0 +1,169 @@
+"""https:// datasets: the address that is connected to is checked, not the name; redirects are followed by hand."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import logging
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+from finetune_trainer.sources.sizes import human
+from finetune_trainer.stage import StageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+log = logging.getLogger("finetune")
+MAX_BYTES = 8 * 1024**3
+MAX_REDIRECTS = 5
+ATTEMPTS = 5
+_TIMEOUT = 30
+_CHUNK = 1024 * 1024
+_REDIRECTS = {301, 302, 303, 307, 308}
+_CLOSED = {401, 403}
+_GONE = {404, 410}
+_PART = 206
+_OK = 200
+
+
+class Passing(Exception):  # noqa: N818 - a trouble that may pass
+    """A trouble that another attempt may get over."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a download may do."""
+
+    allow_private: bool = False
+    max_bytes: int = MAX_BYTES
+    sleep: Callable[[float], None] = time.sleep
+
+
+def allowed(address: str) -> bool:
+    """Is this an address of the public internet? IPv4 inside of IPv6 counts as what it is."""
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address) and (mapped := parsed.ipv4_mapped or parsed.sixtofour):
+        parsed = mapped
+    return parsed.is_global and not parsed.is_multicast
+
+
+class PinnedConnection(http.client.HTTPSConnection):
+    """Resolves once, connects to an allowed address out of the answer, and verifies the certificate for the name."""
+
+    def __init__(self, host: str, port: int, rules: Rules) -> None:
+        """Take the name and the rules."""
+        self._tls = ssl.create_default_context()
+        super().__init__(host, port, timeout=_TIMEOUT, context=self._tls)
+        self._rules = rules
+
+    def connect(self) -> None:
+        """Connect to the first allowed address that answers."""
+        found = [entry[4][:2] for entry in socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)]
+        usable = [pair for pair in found if self._rules.allow_private or allowed(str(pair[0]))]
+        if not usable:
+            addresses = ", ".join(str(pair[0]) for pair in found)
+            raise StageError("AddressNotAllowed", f"{self.host} is {addresses}, which is no address of the public internet.")
+        self.sock = self._tls.wrap_socket(_first(usable), server_hostname=self.host)
+
+
+def _first(addresses: list[tuple[str | int, ...]]) -> socket.socket:
+    for last, address in enumerate(addresses, 1 - len(addresses)):
+        try:
+            return socket.create_connection((str(address[0]), int(address[1])), _TIMEOUT)
+        except OSError:
+            if last == 0:
+                raise
+    raise OSError("no address")
+
+
+@dataclass
+class Download:
+    """One file, fetched in as many attempts as it takes; each goes on where the last one ended."""
+
+    url: str
+    target: Path
+    token: str | None
+    rules: Rules = Rules()
+    validator: str | None = None
+    """ETag or date of the part that is there; without one, a part is worth nothing."""
+
+    def run(self) -> Path:
+        """Fetch it. Raises StageError."""
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        self.target.unlink(missing_ok=True)
+        why = ""
+        for attempt in range(ATTEMPTS):
+            try:
+                self._attempt()
+            except (Passing, OSError, http.client.HTTPException) as error:
+                why = str(error) or type(error).__name__
+                log.warning("%s: %s (attempt %d of %d)", self.url, why, attempt + 1, ATTEMPTS)
+                if attempt + 1 < ATTEMPTS:
+                    self.rules.sleep(2.0**attempt)
+            else:
+                return self.target
+        raise StageError("HubUnreachable", f"{self.url} could not be fetched in {ATTEMPTS} attempts: {why}.")
+
+    def _attempt(self) -> None:
+        url = self.url
+        for _ in range(MAX_REDIRECTS + 1):
+            onward = self._request(url)
+            if onward is None:
+                return
+            url = urljoin(url, onward)
+        raise StageError("DatasetNotFound", f"{self.url} leads through more than {MAX_REDIRECTS} redirects.")
+
+    def _request(self, url: str) -> str | None:
+        """Ask one address; returns where it sends us, or None once the file is there."""
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.hostname:
+            raise StageError("AddressNotAllowed", f"{self.url} leads to {url}, which is not https://.")
+        connection = PinnedConnection(parts.hostname, parts.port or 443, self.rules)
+        try:
+            connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else "") or "/", headers=self._headers(parts.netloc))
+            response = connection.getresponse()
+            if response.status in _REDIRECTS:
+                return response.headers.get("Location", "")
+            self._refuse(response)
+            self._save(response)
+        finally:
+            connection.close()
+        return None
+
+    def _headers(self, host: str) -> dict[str, str]:
+        """The token goes to the host that it was meant for, and to no other."""
+        headers = {"Accept-Encoding": "identity", "User-Agent": "finetune-operator"}
+        if self.token and host == urlsplit(self.url).netloc:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if self.validator and self.target.exists():
+            headers |= {"Range": f"bytes={self.target.stat().st_size}-", "If-Range": self.validator}
+        return headers
+
+    def _refuse(self, response: http.client.HTTPResponse) -> None:
+        status = response.status
+        if status in _GONE:
+            raise StageError("DatasetNotFound", f"{self.url} does not exist (HTTP {status}).")
+        if status in _CLOSED:
+            ask = "the token of dataset.tokenSecretRef is refused" if self.token else "it needs a token: name one in dataset.tokenSecretRef"
+            raise StageError("DatasetNotFound", f"{self.url} may not be read (HTTP {status}): {ask}.")
+        if status not in {_OK, _PART}:
+            raise Passing(f"HTTP {status}")
+
+    def _save(self, response: http.client.HTTPResponse) -> None:
+        self.validator = response.headers.get("ETag") or response.headers.get("Last-Modified")
+        expected = response.length
+        got = 0
+        with self.target.open("ab" if response.status == _PART else "wb") as file:
+            while chunk := response.read(_CHUNK):
+                got += len(chunk)
+                file.write(chunk)
+                if file.tell() > self.rules.max_bytes:
+                    raise StageError("DatasetInvalid", f"{self.url} is larger than {human(self.rules.max_bytes)}.")
+        if expected is not None and got < expected:
+            raise Passing(f"the connection ended after {got} of {expected} bytes")
