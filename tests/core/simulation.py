@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from finetune_operator.core import finetunejob
+from finetune_operator.core import admission, finetunejob, merge
 from finetune_operator.core.types import Children, EventRecord, Facts, NodeFacts, Plan, Settings
 from finetune_trainer.contract.results import (
     DatasetFacts,
@@ -209,7 +209,10 @@ class Cluster:
         """The running stage ends with its result."""
         stage, digest = self.stage, self.object["status"]["runDigest"]
         result = StageResult.model_validate({"stage": stage, "run_digest": digest, **RESULTS[stage]})
-        self.end(0, Termination(reason="Completed", message=f"{stage} is done.", run_digest=digest, result=result).to_message())
+        self.end(
+            0,
+            Termination(reason="Completed", message=f"{stage} is done.", run_digest=digest, result=result).to_message(),
+        )
 
     def fail(self, reason: str, exit_code: int, message: str = "Something is wrong.") -> None:
         """The running stage ends with a reason out of the table."""
@@ -218,8 +221,12 @@ class Cluster:
 
     def admit(self) -> None:
         """Admission gives the waiting job what it needs."""
-        hold = {"node": "node1", "hostBytes": 4 * GIB, "deviceBytes": 0, "gpus": 0, "since": self.stamp()}
-        self.object = {**self.object, "status": {**self.object["status"], "hold": hold}}
+        holder = admission.holder_of(self.object, self.facts)
+        assert holder is not None
+        (decision,) = admission.admit([holder], self.facts.nodes, self.facts.settings)
+        changes = admission.status_patch(self.object, decision, self.now)
+        assert changes
+        self.object = {**self.object, "status": merge.apply(self.object["status"], changes)}
 
     def stamp(self) -> str:
         return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")

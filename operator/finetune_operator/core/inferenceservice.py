@@ -134,8 +134,9 @@ def _existing(view: View) -> Manifest | None:
 def _same_service(existing: Manifest, desired: Manifest) -> bool:
     """Compares what we set; the API server fills in the rest."""
     ours, theirs = desired["spec"], existing["spec"]
-    same_port = any(ours["ports"][0].items() <= port.items() for port in theirs.get("ports", []))
-    return same_port and all(theirs.get(key) == ours[key] for key in ("selector", "type"))
+    if not any(ours["ports"][0].items() <= port.items() for port in theirs.get("ports", [])):
+        return False
+    return all(theirs.get(key) == ours[key] for key in ("selector", "type"))
 
 
 def _delete(view: View, action: Action) -> tuple[ObjectRef, ...]:
@@ -167,7 +168,8 @@ def _health(children: Children, selector: Mapping[str, str]) -> Health:
 
 
 def _of_revision(item: Manifest, revision: str | None) -> bool:
-    return item["metadata"].get("labels", {}).get(server.REVISION_LABEL) == revision
+    labels: dict[str, str] = item["metadata"].get("labels", {})
+    return labels.get(server.REVISION_LABEL) == revision
 
 
 def _invalid(service: Manifest, message: str, now: datetime) -> Plan:
