@@ -1,0 +1,62 @@
+"""``python -m testnode.images build | load | extract | requirements``."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from testnode.console import NodeError, complain
+from testnode.images import bases, requirements
+from testnode.images.buildah import Buildah
+from testnode.images.catalogue import IMAGES, build, give
+from testnode.images.extract import extract
+from testnode.settings import Settings, cache_folder
+
+ROOT = Path(__file__).parents[2]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="python -m testnode.images", description="The product's images, without Docker.")
+    commands = top.add_subparsers(dest="command", required=True)
+    building = commands.add_parser("build", help="build images; what did not change is taken from the cache")
+    building.add_argument("image", nargs="?", default="all", choices=[*IMAGES, "base", "all"])
+    loading = commands.add_parser("load", help="give built images to the node; only layers that it lacks travel")
+    loading.add_argument("image", nargs="?", default="all", choices=[*IMAGES, "all"])
+    commands.add_parser("extract", help="copy llama.cpp's programs and converters out of the server image")
+    locks = commands.add_parser("requirements", help="write each image's requirements.lock")
+    locks.add_argument("--check", action="store_true", help="write nothing; fail if one is out of date")
+    return top
+
+
+def main(arguments: list[str]) -> int:
+    """Do it, and return the exit status."""
+    chosen = parser().parse_args(arguments)
+    try:
+        _act(chosen, Buildah(cache_folder()))
+    except NodeError as error:
+        complain(error)
+        return 1
+    return 0
+
+
+def _act(chosen: argparse.Namespace, buildah: Buildah) -> None:
+    if chosen.command == "requirements":
+        (requirements.check if chosen.check else requirements.write)(ROOT)
+    elif chosen.command == "extract":
+        extract(buildah)
+    elif chosen.image == "base":
+        bases.cpu(buildah, ROOT)
+    else:
+        _each(chosen, buildah)
+
+
+def _each(chosen: argparse.Namespace, buildah: Buildah) -> None:
+    for image in IMAGES.values() if chosen.image == "all" else [IMAGES[chosen.image]]:
+        if chosen.command == "build":
+            build(buildah, ROOT, image)
+        else:
+            give(buildah, Settings(cache_folder()), image)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
