@@ -145,7 +145,7 @@ def test_nobody_starves(holders: list[Holder]) -> None:
         line = [replace(holder, node=holder.node or places.get(holder.name)) for holder in line]
         waits -= {holder.name for holder in line if holder.node}
         line = [holder for holder in line if not holder.node]
-        line.append(waiting(f"new{turn}", 2, after=100 + turn))
+        line.append(waiting(f"new{turn}", 2, after=100 + turn, priority=-2))
     assert not waits
 
 
