@@ -64,22 +64,21 @@ class PinnedConnection(http.client.HTTPSConnection):
 
     def connect(self) -> None:
         """Connect to the first allowed address that answers."""
-        found = [entry[4][:2] for entry in socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)]
-        usable = [pair for pair in found if self._rules.allow_private or allowed(str(pair[0]))]
+        entries = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        found = [str(entry[4][0]) for entry in entries]
+        usable = [address for address in found if self._rules.allow_private or allowed(address)]
         if not usable:
-            addresses = ", ".join(str(pair[0]) for pair in found)
-            raise StageError("AddressNotAllowed", f"{self.host} is {addresses}, which is no address of the public internet.")
-        self.sock = self._tls.wrap_socket(_first(usable), server_hostname=self.host)
+            raise StageError("AddressNotAllowed", f"{self.host} is {', '.join(found)}: no address of the public internet.")
+        self.sock = self._tls.wrap_socket(self._open(usable), server_hostname=self.host)
 
-
-def _first(addresses: list[tuple[str | int, ...]]) -> socket.socket:
-    for last, address in enumerate(addresses, 1 - len(addresses)):
-        try:
-            return socket.create_connection((str(address[0]), int(address[1])), _TIMEOUT)
-        except OSError:
-            if last == 0:
-                raise
-    raise OSError("no address")
+    def _open(self, addresses: list[str]) -> socket.socket:
+        failure = OSError(f"{self.host} has no address")
+        for address in addresses:
+            try:
+                return socket.create_connection((address, self.port or 443), _TIMEOUT)
+            except OSError as error:
+                failure = error
+        raise failure
 
 
 @dataclass
@@ -126,7 +125,8 @@ class Download:
             raise StageError("AddressNotAllowed", f"{self.url} leads to {url}, which is not https://.")
         connection = PinnedConnection(parts.hostname, parts.port or 443, self.rules)
         try:
-            connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else "") or "/", headers=self._headers(parts.netloc))
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.request("GET", target, headers=self._headers(parts.netloc))
             response = connection.getresponse()
             if response.status in _REDIRECTS:
                 return response.headers.get("Location", "")
