@@ -22,9 +22,9 @@ ON_SPARK = replace(FACTS, nodes=(SPARK,), settings=replace(FACTS.settings, defau
 
 
 def _job(stage: str) -> Manifest:
-    tokens = {"model": {"source": "hf://Qwen/Qwen3-0.6B@main", "tokenSecretRef": {"name": "hf"}}}
+    model = {"source": "hf://Qwen/Qwen3-0.6B@main", "tokenSecretRef": {"name": "hf"}}
     facts = replace(ON_SPARK, secret_keys={"hf": frozenset({"token"})})
-    cluster = Cluster(job(**tokens, activeDeadlineSeconds=86400), facts).until(stage)
+    cluster = Cluster(job(model=model, activeDeadlineSeconds=86400), facts).until(stage)
     return _without_uid(cluster.running)
 
 

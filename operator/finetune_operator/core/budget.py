@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from finetune_operator.core import platforms, sizes
-from finetune_operator.core.resolve import DISCRETE_FLOOR
+from finetune_operator.core.job.resolve import DISCRETE_FLOOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

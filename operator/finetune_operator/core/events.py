@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from finetune_operator.core import conditions, sizes
 from finetune_operator.core.conditions import cut
-from finetune_operator.core.stages import BY_NAME
+from finetune_operator.core.job.stages import BY_NAME
 from finetune_operator.core.types import EventRecord
 
 if TYPE_CHECKING:

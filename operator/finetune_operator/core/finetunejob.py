@@ -8,30 +8,15 @@ from pydantic import ValidationError
 
 from finetune_operator.api.v1alpha1.common import ObjectMeta, manifest
 from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob, FineTuneJobStatus
-from finetune_operator.core import (
-    claims,
-    classify,
-    events,
-    jobs,
-    memory,
-    networkpolicy,
-    observe,
-    progress,
-    records,
-    references,
-    run,
-    status,
-    steps,
-    times,
-    validation,
-)
-from finetune_operator.core.serve import Served, serve
+from finetune_operator.core import claims, classify, events, memory, references, times, validation
+from finetune_operator.core.job import attempts, networkpolicy, observe, progress, records, run, status, steps
+from finetune_operator.core.job.serve import Served, serve
 from finetune_operator.core.types import ObjectRef, Plan
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from finetune_operator.core.steps import Situation, Step
+    from finetune_operator.core.job.steps import Situation, Step
     from finetune_operator.core.types import Children, Facts, Manifest
 
 
@@ -64,7 +49,7 @@ def _create(s: Situation, step: Step, new: FineTuneJobStatus) -> tuple[Manifest,
     if step.action != "Start" or s.row is None:
         return ()
     record = records.last(new.stages, s.row.name)
-    attempt = jobs.Attempt(
+    attempt = attempts.Attempt(
         job=s.job,
         run=s.run,
         row=s.row,
@@ -78,7 +63,7 @@ def _create(s: Situation, step: Step, new: FineTuneJobStatus) -> tuple[Manifest,
     return (
         *claims.missing_defaults(s.job.metadata.namespace, wanted.claims, s.facts),
         *_config_map(s),
-        jobs.manifest(attempt),
+        attempts.manifest(attempt),
         networkpolicy.policy(s.job, s.row, s.facts.settings),
     )
 
@@ -112,7 +97,7 @@ def _delete(s: Situation, step: Step) -> tuple[ObjectRef, ...]:
 def _superseded(s: Situation, job: Manifest, step: Step) -> bool:
     """Another run's, or an attempt that a later one has replaced, or one whose time to live is over."""
     labels = job["metadata"].get("labels", {})
-    stage, attempt = labels.get(jobs.STAGE_LABEL, ""), int(labels.get(jobs.ATTEMPT_LABEL, "0"))
+    stage, attempt = labels.get(attempts.STAGE_LABEL, ""), int(labels.get(attempts.ATTEMPT_LABEL, "0"))
     if job["metadata"]["name"] != s.run.job_name(s.job, stage, attempt):
         return True
     if not classify.finished(job) or s.run.fresh:

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from finetune_operator.api.v1alpha1.common import manifest
 from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob, MemoryStatus
 from finetune_operator.api.v1alpha1.inferenceservice import InferenceService
-from finetune_operator.core import conditions, phase, serving, times
+from finetune_operator.core import conditions, phase, times
+from finetune_operator.core.service import serving
 from finetune_operator.core.types import Holder
 
 if TYPE_CHECKING:

@@ -8,28 +8,18 @@ from pydantic import ValidationError
 
 from finetune_operator.api.v1alpha1.common import ObjectMeta, manifest
 from finetune_operator.api.v1alpha1.inferenceservice import InferenceService, InferenceServiceStatus
-from finetune_operator.core import (
-    events,
-    prerequisites,
-    references,
-    rollout,
-    server,
-    serverhealth,
-    servicestatus,
-    serving,
-    validation,
-)
-from finetune_operator.core.rollout import View
-from finetune_operator.core.server import Revision
-from finetune_operator.core.steps import LOOK_AGAIN
+from finetune_operator.core import events, prerequisites, references, times, validation
+from finetune_operator.core.service import health, rollout, server, serving, status
+from finetune_operator.core.service.rollout import View
+from finetune_operator.core.service.server import Revision
 from finetune_operator.core.types import ObjectRef, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from finetune_operator.core.rollout import Action
-    from finetune_operator.core.serverhealth import Health
+    from finetune_operator.core.service.health import Health
+    from finetune_operator.core.service.rollout import Action
     from finetune_operator.core.types import Children, Facts, Manifest
 
 
@@ -45,7 +35,7 @@ def plan(service: Manifest, children: Children, facts: Facts, now: datetime) -> 
         return _invalid(service, wrong, now)
     view = _view(parsed, children, facts, now)
     action = rollout.next_action(view)
-    new = servicestatus.status_of(view, action, serves=_serves(view, action))
+    new = status.status_of(view, action, serves=_serves(view, action))
     changed = manifest(new) != manifest(parsed.status)
     return Plan(
         create=_create(view),
@@ -53,7 +43,7 @@ def plan(service: Manifest, children: Children, facts: Facts, now: datetime) -> 
         delete=_delete(view, action),
         status=manifest(new) if changed else None,
         events=events.of_service(parsed.status, new) if changed else (),
-        requeue_after=LOOK_AGAIN if action in {"Missing", "Wait"} else None,
+        requeue_after=times.LOOK_AGAIN if action in {"Missing", "Wait"} else None,
     )
 
 
@@ -68,7 +58,7 @@ def _view(service: InferenceService, children: Children, facts: Facts, now: date
         needs=serving.needs(service, resolution.model, platform) if resolution.model else None,
         revision=revision,
         missing=_missing(service, facts),
-        wanted=_health(children, revision.selector) if revision else serverhealth.Health(),
+        wanted=_health(children, revision.selector) if revision else health.Health(),
         children=children,
         facts=facts,
         now=now,
@@ -164,7 +154,7 @@ def _health(children: Children, selector: Mapping[str, str]) -> Health:
     revision = selector.get(server.REVISION_LABEL)
     deployment = next((item for item in children.deployments if _of_revision(item, revision)), None)
     own = [pod for pod in children.pods if _of_revision(pod, revision)]
-    return serverhealth.health(deployment, own, children.events)
+    return health.judge(deployment, own, children.events)
 
 
 def _of_revision(item: Manifest, revision: str | None) -> bool:
@@ -176,7 +166,7 @@ def _invalid(service: Manifest, message: str, now: datetime) -> Plan:
     """Say what is wrong, and touch nothing: what was served before is served on."""
     meta = ObjectMeta.model_validate(service["metadata"])
     old = InferenceServiceStatus.model_validate(service.get("status", {}))
-    new = servicestatus.invalid(old, meta.generation, message, now)
+    new = status.invalid(old, meta.generation, message, now)
     if manifest(new) == manifest(old):
         return Plan()
     return Plan(status=manifest(new), events=events.of_service(old, new))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+LOOK_AGAIN = 30.0
+"""Seconds until a missing object is looked for again, should no watch tell of it."""
+
 
 def stamp(moment: datetime) -> str:
     """2026-12-01T02:33:00Z."""

@@ -10,7 +10,8 @@ from finetune_trainer.contract.runspec import RunSpec
 
 from finetune_operator.api.rules import FREE_FIELDS, FROZEN_PHASES
 from finetune_operator.api.v1alpha1.common import manifest
-from finetune_operator.core import names, phase, resolve
+from finetune_operator.core import names, phase
+from finetune_operator.core.job import resolve
 
 if TYPE_CHECKING:
     from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob, FineTuneJobSpec

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from finetune_trainer.contract import paths, progress, runspec
 
-from finetune_operator.core import names, networkpolicy, platforms, pods, references, sizes
-from finetune_operator.core.run import RUNSPEC_KEY
+from finetune_operator.core import names, platforms, pods, references, sizes
+from finetune_operator.core.job import networkpolicy
+from finetune_operator.core.job.run import RUNSPEC_KEY
 
 if TYPE_CHECKING:
     from finetune_operator.api.v1alpha1.common import Hold
     from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob
-    from finetune_operator.core.run import Run
-    from finetune_operator.core.stages import Container, StageRow
+    from finetune_operator.core.job.run import Run
+    from finetune_operator.core.job.stages import Container, StageRow
     from finetune_operator.core.types import Facts, Manifest, Settings
 
 STAGE_LABEL = f"{names.PREFIX}/stage"

@@ -8,9 +8,10 @@ from finetune_trainer.contract.paths import GGUF, RunPaths
 from finetune_trainer.contract.reasons import REASONS
 
 from finetune_operator.api.v1alpha1.finetunejob import FineTuneJobStatus, ModelStatus
-from finetune_operator.core import conditions, memory, phase, progress, records, sizes, times
+from finetune_operator.core import conditions, memory, phase, sizes, times
 from finetune_operator.core.conditions import NOT_STARTED, Fact, no, yes
-from finetune_operator.core.stages import STAGES
+from finetune_operator.core.job import progress, records
+from finetune_operator.core.job.stages import STAGES
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
     from finetune_operator.api.v1alpha1.common import Condition, Hold
     from finetune_operator.api.v1alpha1.finetunejob import StageRecord
-    from finetune_operator.core.serve import Served
-    from finetune_operator.core.stages import StageRow
-    from finetune_operator.core.steps import Situation, Step
+    from finetune_operator.core.job.serve import Served
+    from finetune_operator.core.job.stages import StageRow
+    from finetune_operator.core.job.steps import Situation, Step
 
 _ENDED = frozenset({"Done", "Failed"})
 

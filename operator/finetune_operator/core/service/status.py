@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from finetune_trainer.contract.reasons import REASONS
 
 from finetune_operator.api.v1alpha1.inferenceservice import InferenceServiceStatus
-from finetune_operator.core import conditions, phase, references, serving, sizes
+from finetune_operator.core import conditions, phase, references, sizes
 from finetune_operator.core.conditions import NOT_STARTED, Fact, no, yes
+from finetune_operator.core.service import serving
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from finetune_operator.api.v1alpha1.common import Hold
-    from finetune_operator.core.rollout import Action, View
+    from finetune_operator.core.service.rollout import Action, View
 
 
 def status_of(view: View, action: Action, *, serves: bool) -> InferenceServiceStatus:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from finetune_operator.core import classify, records, steps
+from finetune_operator.core import classify
 from finetune_operator.core.classify import Outcome
-from finetune_operator.core.steps import Situation
+from finetune_operator.core.job import records, steps
+from finetune_operator.core.job.steps import Situation
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from finetune_trainer.contract.results import StageResult
 
     from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob, StageRecord
-    from finetune_operator.core.run import Run
+    from finetune_operator.core.job.run import Run
     from finetune_operator.core.types import Children, Facts, Manifest
 
 

@@ -27,7 +27,7 @@ class Health:
     message: str = ""
 
 
-def health(deployment: Manifest | None, own_pods: Sequence[Manifest], events: Sequence[Manifest]) -> Health:
+def judge(deployment: Manifest | None, own_pods: Sequence[Manifest], events: Sequence[Manifest]) -> Health:
     """Judge a revision."""
     if deployment is None:
         return Health()

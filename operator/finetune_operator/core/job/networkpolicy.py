@@ -11,7 +11,7 @@ from finetune_operator.core import names
 
 if TYPE_CHECKING:
     from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob
-    from finetune_operator.core.stages import StageRow
+    from finetune_operator.core.job.stages import StageRow
     from finetune_operator.core.types import Manifest, Settings
 
 NETWORK_LABEL = f"{names.PREFIX}/network"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from finetune_server.argv import server_argv
 from finetune_server.contract import API_KEY_FILE, LLAMA_CPP
 
-from finetune_operator.core import names, pods, references, serving, sizes
-from finetune_operator.core.stages import PYTHON
+from finetune_operator.core import names, pods, references, sizes
+from finetune_operator.core.job.stages import PYTHON
+from finetune_operator.core.service import serving
 
 if TYPE_CHECKING:
     from finetune_server.contract import ServeSpec

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from finetune_operator.core import classify, platforms, server
+from finetune_operator.core import classify, platforms
+from finetune_operator.core.service import server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from finetune_operator.api.v1alpha1.finetunejob import MemoryStatus
     from finetune_operator.api.v1alpha1.inferenceservice import InferenceService
     from finetune_operator.core.prerequisites import Missing
-    from finetune_operator.core.server import Revision
-    from finetune_operator.core.serverhealth import Health
-    from finetune_operator.core.serving import Resolution
+    from finetune_operator.core.service.health import Health
+    from finetune_operator.core.service.server import Revision
+    from finetune_operator.core.service.serving import Resolution
     from finetune_operator.core.types import Children, Facts, Manifest
 
 Action = Literal["Suspend", "Wait", "Missing", "Queue", "Release", "Clear", "Start", "Switch", "Load"]

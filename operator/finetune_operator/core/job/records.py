@@ -9,15 +9,15 @@ from finetune_trainer.contract.reasons import REASONS, Retry
 from finetune_operator.api.v1alpha1.finetunejob import StageRecord
 from finetune_operator.core import times
 from finetune_operator.core.conditions import cut
-from finetune_operator.core.stages import STAGES
+from finetune_operator.core.job.stages import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from finetune_operator.core.classify import Outcome
-    from finetune_operator.core.run import Run
-    from finetune_operator.core.stages import StageRow
+    from finetune_operator.core.job.run import Run
+    from finetune_operator.core.job.stages import StageRow
 
 DEFAULT_RETRIES = 3
 FIRST_PAUSE = 30.0

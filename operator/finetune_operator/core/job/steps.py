@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from finetune_trainer.contract.reasons import REASONS
 
-from finetune_operator.core import classify, prerequisites, records, references, times
+from finetune_operator.core import classify, prerequisites, references, times
+from finetune_operator.core.job import records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,12 +17,9 @@ if TYPE_CHECKING:
     from finetune_operator.api.v1alpha1.common import Hold
     from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob, StageRecord
     from finetune_operator.core.classify import Outcome
-    from finetune_operator.core.run import Run
-    from finetune_operator.core.stages import StageRow
+    from finetune_operator.core.job.run import Run
+    from finetune_operator.core.job.stages import StageRow
     from finetune_operator.core.types import Children, Facts, Manifest
-
-LOOK_AGAIN = 30.0
-"""Seconds until a missing object is looked for again, should no watch tell of it."""
 
 Action = Literal["Done", "Failed", "Stop", "Stopping", "Suspended", "Run", "Wait", "Queue", "Start"]
 
@@ -125,7 +123,7 @@ def _missing(s: Situation) -> Step | None:
     found = prerequisites.missing(s.job.metadata.namespace, wanted, s.facts)
     if found is None:
         return None
-    return Step("Wait", found.reason, f"{found.message} {REASONS[found.reason].hint}", LOOK_AGAIN)
+    return Step("Wait", found.reason, f"{found.message} {REASONS[found.reason].hint}", times.LOOK_AGAIN)
 
 
 def _queued(s: Situation) -> Step | None:

@@ -1,0 +1,1 @@
+"""The parts of the plan of an InferenceService: its model, its server, and how one follows another."""
