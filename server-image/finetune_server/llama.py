@@ -44,7 +44,7 @@ def last_lines(lines: Sequence[str]) -> str:
 def build() -> str:
     """The commit that the server was built from."""
     answer = subprocess.run([server(), "--version"], capture_output=True, text=True, check=True)  # noqa: S603 - ours
-    found = re.search(r"version: \S+ \((\w+)\)", answer.stdout + answer.stderr)
+    found = re.search(r"commit (\w+)", answer.stdout + answer.stderr)
     return found.group(1) if found else "unknown"
 
 

@@ -66,7 +66,7 @@ def llama_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     constants.write_text("MODEL_ARCH_NAMES = {1: 'llama', 2: 'qwen35'}\n")
     server = folder / "bin" / "llama-server"
     server.parent.mkdir()
-    server.write_text("#!/bin/sh\necho 'version: 0 (0c1e57098)' >&2\n")
+    server.write_text("#!/bin/sh\necho 'version: 0.5.0-dev (build 0, commit 0c1e57098)' >&2\n")
     server.chmod(0o755)
     monkeypatch.setenv("FINETUNE_LLAMA_CPP", str(folder))
     return folder

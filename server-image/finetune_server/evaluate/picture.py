@@ -22,7 +22,7 @@ def loss_picture(losses: Sequence[dict[str, Any]]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
         f'font-size="12"><rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
-        f'{"".join(lines)}{_labels(points)}</svg>\n'
+        f"{''.join(lines)}{_labels(points)}</svg>\n"
     )
 
 

@@ -41,18 +41,17 @@ class LlamaServer:
     def __init__(self, spec: ServeSpec) -> None:
         """Take what to serve; the address should be LOCAL and a free port."""
         self._spec = spec
-        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed in __exit__
-        self._process: subprocess.Popen[str] | None = None
+        self._running: _Running | None = None
 
     def __enter__(self) -> Self:
         """Start, and wait until the model is loaded."""
         argv = [server(), *server_argv(self._spec)]
         log.info("Starting %s", " ".join(argv))
-        self._process = subprocess.Popen(argv, stdout=self._log, stderr=subprocess.STDOUT, text=True)  # noqa: S603 - ours
+        self._running = _Running(argv)
         try:
-            self._await_load()
+            self._await_load(self._running)
         except BaseException:
-            self._stop()
+            self._running.stop()
             raise
         return self
 
@@ -60,7 +59,8 @@ class LlamaServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop it."""
-        self._stop()
+        if self._running is not None:
+            self._running.stop()
 
     def ask(self, question: Question, max_tokens: int) -> Answer:
         """One question, answered without chance. A question that the server refuses is an empty answer."""
@@ -77,10 +77,10 @@ class LlamaServer:
             choice["message"]["content"] or "", choice["finish_reason"] == "stop", answer["usage"]["completion_tokens"]
         )
 
-    def _await_load(self) -> None:
+    def _await_load(self, running: _Running) -> None:
         deadline = time.monotonic() + _START_SECONDS + Path(self._spec.model_path).stat().st_size / _SLOWEST_READ
         while not self._healthy():
-            if self._process is None or self._process.poll() is not None:
+            if running.ended:
                 raise self._failed("ended while it loaded")
             if time.monotonic() > deadline:
                 raise self._failed("did not become healthy in time")
@@ -103,18 +103,32 @@ class LlamaServer:
             connection.close()
 
     def _failed(self, what: str) -> StageError:
-        self._log.seek(0)
-        lines = self._log.read().splitlines()
-        return StageError("ServerFailed", f"llama-server {what} ({self._spec.model_path}): {last_lines(lines)}")
+        said = last_lines(self._running.lines()) if self._running is not None else ""
+        return StageError("ServerFailed", f"llama-server {what} ({self._spec.model_path}): {said}")
 
-    def _stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+
+class _Running:
+    """The process and what it said."""
+
+    def __init__(self, argv: list[str]) -> None:
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed in stop
+        self._process = subprocess.Popen(argv, stdout=self._log, stderr=subprocess.STDOUT)  # noqa: S603 - ours
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def lines(self) -> list[str]:
+        self._log.seek(0)
+        return self._log.read().splitlines()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._log.close()
 
 
