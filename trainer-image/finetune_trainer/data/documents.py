@@ -66,12 +66,14 @@ def unfinished(text: str) -> bool:
         json.loads(text)
     except json.JSONDecodeError as error:
         return error.msg.startswith("Unterminated") or error.pos >= len(text.rstrip())
+    except (ValueError, RecursionError):  # too long a number, too deep a nest
+        return False
     return False
 
 
 def spans_lines(text: str) -> bool:
     """Is this the first line of an object that goes on below, as pretty-printers write it?"""
-    return text.endswith("\n") and text.lstrip().startswith("{") and unfinished(text) and '"' not in text[-3:]
+    return text.endswith("\n") and text.lstrip().startswith("{") and unfinished(text)
 
 
 def wrapper_key(value: object) -> str | None:

@@ -35,8 +35,8 @@ class Reader:
         unknown = [name for name in self.spec.columns if name not in NAMES]
         if unknown:
             raise Fault(
-                f"dataset.columns has '{unknown[0]}'",
-                hint=f"Its keys are our names: {', '.join(NAMES)}.",
+                f"'{unknown[0]}' is none of our names",
+                hint=f"The keys are: {', '.join(NAMES)}.",
                 field="dataset.columns",
             )
 

@@ -52,7 +52,7 @@ def read(source: Path | bytes) -> Iterator[Line]:
             yield from _rows(raw)
             return
         try:
-            yield from _rows(gzip.GzipFile(fileobj=raw))
+            yield from _rows(io.BufferedReader(gzip.GzipFile(fileobj=raw)))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise Fault(f"the gzip stream is damaged or cut off ({error})", hint="Copy the file again.") from error
 
@@ -137,9 +137,8 @@ def _must_be_json(number: int, text: str) -> None:
 def _parse(number: int, text: str) -> Line:
     try:
         return Line(number, documents.loads(text))
-    except Fault:
-        if not text.endswith("\n") and documents.unfinished(text):
-            fault = Fault(
-                "the last line is cut off in the middle", hint="The copy was interrupted: copy the file again."
-            )
-        return Line(number, fault=fault)
+    except Fault as fault:
+        if text.endswith("\n") or not documents.unfinished(text):
+            return Line(number, fault=fault)
+    hint = "The copy was interrupted: copy the file again."
+    return Line(number, fault=Fault("the last line is cut off in the middle", hint=hint))

@@ -28,14 +28,14 @@ def message_of(turn: object, keys: TurnKeys, roles: Mapping[str, str], where: tu
     """One turn as a message; a fault says which turn of which column it is."""
     field, index = where
     try:
-        if not isinstance(turn, dict):
-            raise Fault(f"a turn must be an object, this is {kind(turn)}")
         return _message(turn, keys, roles)
     except Fault as fault:
         raise Fault(fault.message, hint=fault.hint, field=f"{field}[{index}]{fault.field}", turn=index) from fault
 
 
-def _message(turn: dict[str, Any], keys: TurnKeys, roles: Mapping[str, str]) -> Message:
+def _message(turn: object, keys: TurnKeys, roles: Mapping[str, str]) -> Message:
+    if not isinstance(turn, dict):
+        raise Fault(f"a turn must be an object, this is {kind(turn)}")
     if keys.role not in turn:
         raise missing(keys.role, turn)
     name = turn[keys.role]
@@ -57,7 +57,7 @@ def _message(turn: dict[str, Any], keys: TurnKeys, roles: Mapping[str, str]) -> 
 
 
 def text_of(content: object, field: str = "") -> str:
-    """Text, or the text parts of a list of parts, joined. Null (beside a tool call) is empty text, never the word None."""
+    """Text, or the text parts of a list, joined. Null (beside a tool call) is empty text, never the word None."""
     if content is None:
         return ""
     if isinstance(content, list):

@@ -36,7 +36,7 @@ def check_map(roles: Mapping[str, str]) -> None:
     for name, role in roles.items():
         if role not in ROLES:
             raise Fault(
-                f"dataset.roles maps '{name}' to '{role}'",
+                f"'{name}' is mapped to '{role}'",
                 hint=f"Map it to one of: {', '.join(ROLES)}.",
                 field="dataset.roles",
             )

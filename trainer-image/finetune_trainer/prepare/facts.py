@@ -27,10 +27,15 @@ def check_config(config: dict[str, Any], model: ModelSpec) -> None:
     """Refuse what cannot be trained, before the weights are fetched."""
     kind = config.get("model_type")
     if kind not in CONFIG_MAPPING_NAMES and not model.trust_remote_code:
-        raise StageError("ModelUnsupported", f"{model.source} is of model type '{kind}', which the installed transformers does not know.")
+        raise StageError(
+            "ModelUnsupported",
+            f"{model.source} is of model type '{kind}', which the installed transformers does not know.",
+        )
     if "quantization_config" in config:
         method = config["quantization_config"].get("quant_method", "unknown")
-        raise StageError("ModelUnsupported", f"{model.source} is stored quantized ({method}); name its 16-bit repository.")
+        raise StageError(
+            "ModelUnsupported", f"{model.source} is stored quantized ({method}); name its 16-bit repository."
+        )
 
 
 def modules(names: Iterable[str]) -> dict[str, str]:
@@ -45,7 +50,9 @@ def check_targets(names: Iterable[str], lora: LoraSpec) -> None:
     absent = [target for target in lora.targets if target not in found]
     if absent:
         linear = sorted(name for name in found if not name.isdigit() and not any(part in name for part in _NO_LINEAR))
-        raise StageError("TargetNotFound", f"The model has no module named {', '.join(absent)}. It has: {', '.join(linear)}.")
+        raise StageError(
+            "TargetNotFound", f"The model has no module named {', '.join(absent)}. It has: {', '.join(linear)}."
+        )
 
 
 def trainable(tensors: list[Tensor], lora: LoraSpec) -> int:

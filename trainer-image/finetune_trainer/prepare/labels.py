@@ -47,7 +47,9 @@ class Labeller:
         whole = self.tokenizer.render(row.templated(), row, ask=False)
         _no_none(whole, row)
         ids, offsets = self.tokenizer.encode(whole)
-        regions = [self._region(row, index, whole) for index, turn in enumerate(row.messages) if turn.role == "assistant"]
+        regions = [
+            self._region(row, index, whole) for index, turn in enumerate(row.messages) if turn.role == "assistant"
+        ]
         spans = [self._span(ids, offsets, region) for region in regions if region]
         if not regions[-1]:
             raise StageError("EndOfTurnMismatch", _REWRITES.format(line=row.line))
@@ -62,7 +64,9 @@ class Labeller:
         before = self._prefix(row, messages[:index], whole, ask=True)
         if before is None:
             return None
-        through = len(whole) if index + 1 == len(messages) else self._prefix(row, messages[: index + 1], whole, ask=False)
+        through = (
+            len(whole) if index + 1 == len(messages) else self._prefix(row, messages[: index + 1], whole, ask=False)
+        )
         return (before, through) if through else None
 
     def _prefix(self, row: Conversation, messages: list[dict[str, object]], whole: str, *, ask: bool) -> int | None:
@@ -76,9 +80,14 @@ class Labeller:
     def _span(self, ids: list[int], offsets: list[tuple[int, int]], region: tuple[int, int]) -> tuple[int, int]:
         """The tokens of an answer, its end of turn included; what the template puts after that is not learned."""
         inside = [at for at, (start, end) in enumerate(offsets) if end > region[0] and start < region[1]]
-        closing = next((at for at in reversed(inside) if ids[at] in self.tokenizer.special | self.tokenizer.stops), None)
+        closing = next(
+            (at for at in reversed(inside) if ids[at] in self.tokenizer.special | self.tokenizer.stops), None
+        )
         if closing is None:
-            raise StageError("EndOfTurnMismatch", "The chat template puts no special token after an answer: the model would never stop.")
+            raise StageError(
+                "EndOfTurnMismatch",
+                "The chat template puts no special token after an answer: the model would never stop.",
+            )
         self._must_stop(ids[closing])
         return inside[0], closing + 1
 
@@ -86,8 +95,8 @@ class Labeller:
         name = self.tokenizer.name(token)
         if token not in self.tokenizer.stops:
             stops = ", ".join(self.tokenizer.name(stop) for stop in sorted(self.tokenizer.stops)) or "nothing"
-            message = f"The chat template ends an answer with {name}, and generation stops at {stops}: the model would never stop."
-            raise StageError("EndOfTurnMismatch", message)
+            message = f"The chat template ends an answer with {name}, and generation stops at {stops}"
+            raise StageError("EndOfTurnMismatch", f"{message}: the model would never stop.")
         if token == self.tokenizer.inner.bos_token_id != self.tokenizer.inner.eos_token_id:
             raise StageError("EndOfTurnMismatch", f"The chat template ends an answer with {name}, which begins a text.")
 

@@ -89,11 +89,14 @@ def check_lengths(parts: tuple[Rows, ...], spec: RunSpec) -> None:
     limit, accepted = spec.training.max_length, spec.dataset.max_truncated_fraction
     if len(long) > accepted * total:
         line, longest = max(long, key=lambda one: one[1])
-        message = f"{len(long)} of {total} rows are longer than training.maxLength {limit} tokens; the longest has {longest} (line {line})."
-        ways = f"maxLength {longest} keeps every row; dataset.maxTruncatedFraction {_up(len(long) / total)} drops the long ones."
-        raise StageError("DatasetTooLong", f"{message} {ways}")
+        over = f"{len(long)} of {total} rows are longer than training.maxLength {limit} tokens"
+        keep = f"maxLength {longest} keeps every row"
+        drop = f"dataset.maxTruncatedFraction {_up(len(long) / total)} drops the long ones"
+        raise StageError("DatasetTooLong", f"{over}; the longest has {longest} (line {line}). {keep}; {drop}.")
     if not all(part.rows for part in parts):
-        raise StageError("DatasetEmpty", f"No row is left after dropping {len(long)} of {total} rows over {limit} tokens.")
+        raise StageError(
+            "DatasetEmpty", f"No row is left after dropping {len(long)} of {total} rows over {limit} tokens."
+        )
 
 
 def _up(fraction: float) -> float:

@@ -41,7 +41,7 @@ def copy_files(base: Path, target: Path, template: str | None) -> None:
 
 
 def _replace_template(target: Path, template: str) -> None:
-    """transformers prefers the file of its own, llama.cpp's converter the entry in tokenizer_config.json: set both."""
+    """Transformers prefers the file of its own, llama.cpp's converter the entry in tokenizer_config.json: set both."""
     (target / "chat_template.json").unlink(missing_ok=True)
     (target / "chat_template.jinja").write_text(template, encoding="utf-8")
     path = target / "tokenizer_config.json"
@@ -62,7 +62,9 @@ class Tokenizer:
         try:
             inner = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=model.trust_remote_code)
         except (OSError, ValueError, KeyError, ImportError) as error:
-            raise StageError("ModelUnsupported", f"The tokenizer of {model.source} cannot be loaded: {_first_line(error)}") from error
+            raise StageError(
+                "ModelUnsupported", f"The tokenizer of {model.source} cannot be loaded: {_first_line(error)}"
+            ) from error
         if not inner.is_fast:
             raise StageError("ModelUnsupported", f"The tokenizer of {model.source} has no fast form (tokenizer.json).")
         return cls(inner, folder)
@@ -73,7 +75,9 @@ class Tokenizer:
         try:
             return str(self.inner.apply_chat_template(messages, tools=tools, tokenize=False, add_generation_prompt=ask))
         except (TemplateError, TypeError, KeyError, IndexError) as error:
-            raise Fault(f"the chat template refuses this conversation: {_first_line(error)}", hint=_TEMPLATE_HINT, line=row.line) from error
+            raise Fault(
+                f"the chat template refuses this conversation: {_first_line(error)}", hint=_TEMPLATE_HINT, line=row.line
+            ) from error
 
     def encode(self, text: str) -> Encoded:
         """Ids, and where in the text each of them stands."""

@@ -31,7 +31,9 @@ def prepare(spec: RunSpec, paths: RunPaths, sources: Path = Path(SOURCES_MOUNT))
     """Check the data, fetch the base, and leave what train needs."""
     started = now()
     reports, split = inputs.read_rows(spec, paths, sources)
-    log.info("Read %d rows: %d to learn from, %d to hold out.", reports[0].read, len(split.train), len(split.validation))
+    log.info(
+        "Read %d rows: %d to learn from, %d to hold out.", reports[0].read, len(split.train), len(split.validation)
+    )
     model = inputs.open_model(spec, paths, sources)
     digest = inputs.digest(model.revision, reports)
     model.fetch_small()

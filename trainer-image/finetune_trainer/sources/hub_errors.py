@@ -42,6 +42,11 @@ class Asked:
         return f"{self.endpoint}/{'' if self.kind == 'model' else 'datasets/'}{self.name}"
 
     @property
+    def what(self) -> str:
+        """What it is called in a sentence."""
+        return f"{self.kind} repository {self.name}"
+
+    @property
     def secret(self) -> str:
         """The field that names the token's Secret."""
         return f"{self.kind}.tokenSecretRef"
@@ -52,34 +57,48 @@ def told(asked: Asked) -> Iterator[None]:
     """Turn the hub client's errors into reasons."""
     try:
         yield
-    except (errors.HfHubHTTPError, errors.HFValidationError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise explain(error, asked) from error
-    except httpx.HTTPError as error:
-        raise StageError("HubUnreachable", _unreachable(error, asked)) from error
+    except errors.HfHubHTTPError as error:
+        raise _answered(error, asked) from error
+    except errors.HFValidationError as error:
+        raise StageError(asked.not_found, f"'{asked.name}' cannot be a repository's name: {error}.") from error
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, httpx.HTTPError) as error:
+        raise StageError("HubUnreachable", _unreachable(error.__cause__ or error, asked)) from error
     except ValueError as error:
-        raise StageError("HubUnreachable", f"{asked.endpoint} does not answer like a model hub ({error}). Is HF_ENDPOINT right?") from error
+        message = f"{asked.endpoint} does not answer like a model hub ({error}). Is HF_ENDPOINT right?"
+        raise StageError("HubUnreachable", message) from error
+    except OSError as error:
+        if error.errno is not None:  # the disk's troubles have a number, the client's own do not
+            raise
+        raise StageError("HubUnreachable", f"A download of {asked.name} was incomplete: {error}") from error
 
 
-def explain(error: Exception, asked: Asked) -> StageError:
-    """One error of the hub client."""
-    what = f"{asked.kind} repository {asked.name}"
-    status = error.response.status_code if isinstance(error, errors.HfHubHTTPError) else None
+def _answered(error: errors.HfHubHTTPError, asked: Asked) -> StageError:
+    """A refusal by the hub itself."""
+    status = error.response.status_code
     if isinstance(error, errors.GatedRepoError):
         return StageError(asked.closed, _gated(asked))
     if status in _REFUSED and asked.with_token:
-        return StageError(asked.closed, f"{asked.endpoint} refuses the token of {asked.secret} for {what} (HTTP {status}): it is wrong, expired or lacks the right to read.")
-    if isinstance(error, errors.RepositoryNotFoundError):
-        private = "" if asked.with_token else f", or it is private and needs a token in {asked.secret}"
-        return StageError(asked.not_found, f"{asked.endpoint} has no {what}{private}. Check the spelling at {asked.page}.")
-    if isinstance(error, errors.RevisionNotFoundError):
-        return StageError(asked.not_found, f"The {what} has no revision '{asked.revision}'. Its branches and tags are at {asked.page}/tree/main.")
-    if isinstance(error, errors.RemoteEntryNotFoundError):
-        return StageError(asked.not_found, f"The {what} lacks a file that was asked for: {error.request.url.path}.")
-    if isinstance(error, errors.HFValidationError):
-        return StageError(asked.not_found, f"'{asked.name}' cannot be a repository's name: {error}.")
+        why = "it is wrong, expired or lacks the right to read"
+        message = f"{asked.endpoint} refuses the token of {asked.secret} for {asked.what} (HTTP {status}): {why}."
+        return StageError(asked.closed, message)
+    if isinstance(
+        error, errors.RepositoryNotFoundError | errors.RevisionNotFoundError | errors.RemoteEntryNotFoundError
+    ):
+        return StageError(asked.not_found, _absent(error, asked))
     if status == _TOO_MANY:
-        return StageError("HubUnreachable", f"{asked.endpoint} asks to wait (HTTP 429): too many requests; a token in {asked.secret} raises the limit.")
-    return StageError("HubUnreachable", _unreachable(error.__cause__ or error, asked) if status is None else f"{asked.endpoint} answers HTTP {status} for {what}. Is it a model hub, and is HF_ENDPOINT right?")
+        more = f"a token in {asked.secret} raises the limit"
+        return StageError("HubUnreachable", f"{asked.endpoint} asks to wait (HTTP 429, too many requests); {more}.")
+    message = f"{asked.endpoint} answers HTTP {status} for {asked.what}. Is it a model hub, and is HF_ENDPOINT right?"
+    return StageError("HubUnreachable", message)
+
+
+def _absent(error: errors.HfHubHTTPError, asked: Asked) -> str:
+    if isinstance(error, errors.RevisionNotFoundError):
+        return f"The {asked.what} has no revision '{asked.revision}'; {asked.page}/tree/main lists what there is."
+    if isinstance(error, errors.RemoteEntryNotFoundError):
+        return f"The {asked.what} lacks a file that it lists: {error.request.url.path}."
+    private = "" if asked.with_token else f", or it is private and needs a token in {asked.secret}"
+    return f"{asked.endpoint} has no {asked.what}{private}. Check the spelling at {asked.page}."
 
 
 def _gated(asked: Asked) -> str:
@@ -89,7 +108,9 @@ def _gated(asked: Asked) -> str:
 
 
 def _unreachable(error: BaseException, asked: Asked) -> str:
-    text = str(error)
-    unknown = any(sign in text for sign in ("Name or service", "name resolution", "nodename", "No address"))
-    why = "the name does not resolve: no network, no DNS, or a typo in HF_ENDPOINT" if unknown else text.splitlines()[0] if text else type(error).__name__
-    return f"{asked.endpoint} cannot be reached for {asked.kind} {asked.name}: {why}."
+    text = str(error).strip()
+    if any(sign in text for sign in ("Name or service", "name resolution", "No address associated")):
+        why = "the name does not resolve: no network, no DNS, or a typo in HF_ENDPOINT"
+    else:
+        why = text.splitlines()[0] if text else type(error).__name__
+    return f"{asked.endpoint} cannot be reached for the {asked.what}: {why}."

@@ -62,8 +62,14 @@ class ClaimModel:
         """Find the folder and take the digest of its files."""
         folder = inside(root, path, "ModelNotFound", source)
         if not (folder / CONFIG).is_file():
-            raise StageError("ModelNotFound", f"{source} has no {CONFIG}. {listing(folder if folder.is_dir() else folder.parent)}")
-        names = [entry.name for entry in folder.iterdir() if entry.is_file() and (_small(entry.name) or entry.suffix == ".safetensors")]
+            raise StageError(
+                "ModelNotFound", f"{source} has no {CONFIG}. {listing(folder if folder.is_dir() else folder.parent)}"
+            )
+        names = [
+            entry.name
+            for entry in folder.iterdir()
+            if entry.is_file() and (_small(entry.name) or entry.suffix == ".safetensors")
+        ]
         return cls(source, folder, digests.of_folder(folder, names, memory))
 
     def fetch_small(self) -> None:
@@ -106,7 +112,9 @@ class HubModel:
     def fetch_small(self) -> None:
         """Bring configuration and tokenizer."""
         if CONFIG not in self.repository.sizes:
-            raise StageError("ModelNotFound", f"{self.name} has no {CONFIG}: it is no model that transformers can load.")
+            raise StageError(
+                "ModelNotFound", f"{self.name} has no {CONFIG}: it is no model that transformers can load."
+            )
         self.repository.fetch(self._small_names())
         with self._forgetting():
             shards.read_json(self.folder / CONFIG)
@@ -142,7 +150,9 @@ class HubModel:
         free = shutil.disk_usage(self.repository.hub.cache).free
         if needed and needed + DISK_MARGIN > free:
             message = f"The weights of {self.name} need {human(needed)} more and {human(DISK_MARGIN)} to spare"
-            raise StageError("DiskFull", f"{message}; the cache claim at {self.repository.hub.cache} has {human(free)} free.")
+            raise StageError(
+                "DiskFull", f"{message}; the cache claim at {self.repository.hub.cache} has {human(free)} free."
+            )
 
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
@@ -164,4 +174,7 @@ def _corrupt(name: str, damaged: shards.Damaged) -> StageError:
 
 def _has_safetensors(names: Container[str], model: str) -> None:
     if shards.SINGLE not in names and shards.INDEX not in names:
-        raise StageError("ModelUnsupported", f"{model} has no {shards.SINGLE} and no {shards.INDEX}: other forms of weights are not read.")
+        raise StageError(
+            "ModelUnsupported",
+            f"{model} has no {shards.SINGLE} and no {shards.INDEX}: other forms of weights are not read.",
+        )

@@ -62,8 +62,12 @@ def refuse_impostors(path: Path) -> None:
     if not start:
         raise Damaged(path, "is empty")
     if start.startswith(b"version https://git-lfs"):
-        expected = next((line.split()[1] for line in start.decode(errors="replace").splitlines() if line.startswith("size ")), "?")
-        raise Damaged(path, f"is a Git LFS pointer of {size} bytes, not the file of {expected} bytes: run `git lfs pull`")
+        expected = next(
+            (line.split()[1] for line in start.decode(errors="replace").splitlines() if line.startswith("size ")), "?"
+        )
+        raise Damaged(
+            path, f"is a Git LFS pointer of {size} bytes, not the file of {expected} bytes: run `git lfs pull`"
+        )
     if start.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
         raise Damaged(path, f"is a web page of {size} bytes, perhaps of a login or an error")
 
@@ -115,7 +119,9 @@ def header(path: Path) -> list[Tensor]:
     tensors = _parse(path, raw)
     expected = 8 + length + sum(tensor.bytes for tensor in tensors)
     if size != expected:
-        raise Damaged(path, f"has {size} bytes, and {expected} are expected: it is {'cut off' if size < expected else 'too long'}")
+        raise Damaged(
+            path, f"has {size} bytes, and {expected} are expected: it is {'cut off' if size < expected else 'too long'}"
+        )
     return tensors
 
 

@@ -68,7 +68,9 @@ class PinnedConnection(http.client.HTTPSConnection):
         found = [str(entry[4][0]) for entry in entries]
         usable = [address for address in found if self._rules.allow_private or allowed(address)]
         if not usable:
-            raise StageError("AddressNotAllowed", f"{self.host} is {', '.join(found)}: no address of the public internet.")
+            raise StageError(
+                "AddressNotAllowed", f"{self.host} is {', '.join(found)}: no address of the public internet."
+            )
         self.sock = self._tls.wrap_socket(self._open(usable), server_hostname=self.host)
 
     def _open(self, addresses: list[str]) -> socket.socket:
@@ -150,7 +152,11 @@ class Download:
         if status in _GONE:
             raise StageError("DatasetNotFound", f"{self.url} does not exist (HTTP {status}).")
         if status in _CLOSED:
-            ask = "the token of dataset.tokenSecretRef is refused" if self.token else "it needs a token: name one in dataset.tokenSecretRef"
+            ask = (
+                "the token of dataset.tokenSecretRef is refused"
+                if self.token
+                else "it needs a token: name one in dataset.tokenSecretRef"
+            )
             raise StageError("DatasetNotFound", f"{self.url} may not be read (HTTP {status}): {ask}.")
         if status not in {_OK, _PART}:
             raise Passing(f"HTTP {status}")
