@@ -1,0 +1,177 @@
+"""One look at one object: gather, decide, act, write the status once, then tell about it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import TYPE_CHECKING
+
+from finetune_operator import metrics
+from finetune_operator.cluster import events
+from finetune_operator.cluster.client import CONFLICT, NOT_FOUND, ApiError
+from finetune_operator.cluster.resources import Key, controller, key_of
+from finetune_operator.cluster.situation import MISSING_SECONDS, lacks_something
+from finetune_operator.core import finetunejob, inferenceservice, merge
+from finetune_operator.core.service.server import RANDOM_KEY
+from finetune_operator.core.types import EventRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from finetune_operator.cluster.client import Client
+    from finetune_operator.cluster.lookups import Lookups
+    from finetune_operator.cluster.observer import Observer
+    from finetune_operator.cluster.situation import Gatherer
+    from finetune_operator.core.types import Children, Facts, Manifest, ObjectRef, Plan
+
+PLANNERS: dict[str, Callable[[Manifest, Children, Facts, datetime], Plan]] = {
+    "FineTuneJob": finetunejob.plan,
+    "InferenceService": inferenceservice.plan,
+}
+GARBAGE_SECONDS = 2.0
+"""An object of a deleted namesake is in the way: garbage collection needs a moment."""
+_EVENT_LENGTH = 900
+_log = logging.getLogger(__name__)
+
+
+class Reconciler:
+    """Carries out plans."""
+
+    def __init__(
+        self, client: Client, observer: Observer, lookups: Lookups, gatherer: Gatherer, clock: Callable[[], datetime]
+    ) -> None:
+        """Take the parts."""
+        self._client = client
+        self._observer = observer
+        self._store = observer.store
+        self._lookups = lookups
+        self._gatherer = gatherer
+        self._clock = clock
+
+    async def __call__(self, key: Key) -> float | None:
+        """Look at an object; says after how many seconds to look again without a change (0: at once)."""
+        owner = self._store.get(*key)
+        if owner is None:
+            return None
+        children = self._store.children(owner)
+        facts = await self._gatherer.facts(owner, children)
+        plan = PLANNERS[key.kind](owner, children, facts, self._clock())
+        done = await self._act(owner, plan)
+        if not done:
+            return GARBAGE_SECONDS
+        if not plan.empty:
+            return 0
+        return _sooner(plan.requeue_after, MISSING_SECONDS if lacks_something(owner, facts) else None)
+
+    async def _act(self, owner: Manifest, plan: Plan) -> bool:
+        """Children first, the status last: a status never tells of what does not exist."""
+        for manifest in plan.create:
+            if not await self._create(owner, manifest):
+                return False
+        for manifest in plan.apply:
+            self._observer.wrote(await self._client.apply(manifest), key_of(owner))
+            _log.info("%s: applied %s", key_of(owner), _name(manifest))
+        for ref in plan.delete:
+            await self._delete(owner, ref)
+        if plan.status is not None:
+            await self._write_status(owner, plan)
+        return True
+
+    async def _create(self, owner: Manifest, manifest: Manifest) -> bool:
+        """Create a child; True if it exists afterwards and is ours."""
+        try:
+            made = await self._client.create(_filled(manifest))
+        except ApiError as error:
+            if error.status == CONFLICT:
+                return await self._adopt(owner, manifest)
+            await self._tell_refusal(owner, manifest, error)
+            raise
+        self._took(owner, made)
+        _log.info("%s: created %s", key_of(owner), _name(manifest))
+        return True
+
+    async def _adopt(self, owner: Manifest, manifest: Manifest) -> bool:
+        """It exists: ours, if it has our owner's uid, or if it is meant to have no owner."""
+        found = await self._client.get(key_of(manifest))
+        if found is None:
+            return False
+        wanted, has = controller(manifest), controller(found)
+        if wanted is not None and (has is None or has["uid"] != wanted["uid"]):
+            _log.info("%s: %s belongs to somebody else; waiting until it is gone", key_of(owner), _name(manifest))
+            return False
+        self._took(owner, found)
+        return True
+
+    def _took(self, owner: Manifest, manifest: Manifest) -> None:
+        """The next look must see it, whether or not the watch has told of it by then."""
+        if manifest["kind"] == "Secret":
+            self._lookups.created(manifest)
+        else:
+            self._observer.wrote(manifest, key_of(owner))
+
+    async def _delete(self, owner: Manifest, ref: ObjectRef) -> None:
+        await self._client.delete(ref)
+        self._observer.deleting(Key(ref.kind, ref.namespace, ref.name), self._clock())
+        _log.info("%s: deleted %s %s", key_of(owner), ref.kind, ref.name)
+
+    async def _write_status(self, owner: Manifest, plan: Plan) -> None:
+        """Once, against the very object that was looked at; then the events of that transition."""
+        key, meta = key_of(owner), owner["metadata"]
+        new = plan.status or {}
+        patch = merge.patch(owner.get("status", {}), new)
+        try:
+            written = await self._client.patch_status(key, patch, meta["resourceVersion"])
+        except ApiError as error:
+            await self._outdated(owner, error)
+            return
+        self._observer.wrote(written, key)
+        _log_phase(key, owner.get("status", {}), new)
+        _measure(key, new)
+        version = written["metadata"]["resourceVersion"]
+        for record in plan.events:
+            await self._client.create_event(events.manifest(owner, record, version, self._clock()))
+
+    async def _outdated(self, owner: Manifest, error: ApiError) -> None:
+        """Somebody else was faster: take the newest, and the next look decides anew."""
+        if error.status not in {CONFLICT, NOT_FOUND}:
+            raise error
+        key = key_of(owner)
+        newest = await self._client.get(key)
+        if newest is None:
+            self._observer.gone(owner)
+        else:
+            self._observer.wrote(newest, key)
+
+    async def _tell_refusal(self, owner: Manifest, manifest: Manifest, error: ApiError) -> None:
+        """A quota, a policy or a webhook says no: people look for that in `kubectl describe`."""
+        message = f"{_name(manifest)} cannot be created: {error.message}"[:_EVENT_LENGTH]
+        record = EventRecord("Warning", "CreateFailed", message)
+        await self._client.create_event(events.manifest(owner, record, "", self._clock()))
+
+
+def _filled(manifest: Manifest) -> Manifest:
+    """With a random key where the plan asks for one."""
+    data = manifest.get("stringData", {})
+    if RANDOM_KEY not in data.values():
+        return manifest
+    filled = {name: secrets.token_urlsafe(32) if value == RANDOM_KEY else value for name, value in data.items()}
+    return {**manifest, "stringData": filled}
+
+
+def _sooner(*times: float | None) -> float | None:
+    return min((each for each in times if each is not None), default=None)
+
+
+def _name(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
+def _log_phase(key: Key, old: Manifest, new: Manifest) -> None:
+    if old.get("phase") != new.get("phase"):
+        _log.info("%s: %s is %s", key, key.kind, new.get("phase"))
+
+
+def _measure(key: Key, status: Manifest) -> None:
+    if key.kind == "FineTuneJob":
+        metrics.progress(key.namespace, key.name, (status.get("progress") or {}).get("percent"))
