@@ -158,10 +158,50 @@ def test_disruptions_are_free_and_go_back_in_line(happening: str) -> None:
         cluster.settle()
         assert cluster.phase == "Queued"
         assert "hold" not in cluster.status
-        cluster.wait(1)
+        cluster.wait(30)
         cluster.admit()
         cluster.settle()
         assert cluster.phase == "Training"
+
+
+def test_a_node_that_refuses_every_pod_makes_no_storm() -> None:
+    cluster = Cluster(job()).until("prepare")
+    pauses = []
+    for _ in range(5):
+        cluster.end(1, reason="OutOfcpu")
+        plan = cluster.settle()
+        pauses.append(plan.requeue_after)
+        cluster.wait(plan.requeue_after or 0)
+        cluster.settle()
+    assert pauses == [None, None, 30, 60, 120]
+
+
+def test_edit_while_preparing_ends_the_old_attempt_first() -> None:
+    cluster = Cluster(job()).until("prepare")
+    pod = cluster.pod()
+    cluster.edit(training={"batchSize": 1})
+    cluster.carry_out(cluster.plan())
+    cluster.objects["Pod", pod["metadata"]["name"]] = pod
+    cluster.settle()
+    assert not cluster.kind("Job")
+    cluster.objects.pop(("Pod", pod["metadata"]["name"]))
+    cluster.settle()
+    assert cluster.stage == "prepare"
+
+
+def test_an_image_that_cannot_be_pulled_is_said_once() -> None:
+    cluster = Cluster(job()).until("prepare")
+    for reason, message in (
+        ("ErrImagePull", "not found"),
+        ("ImagePullBackOff", "Back-off"),
+        ("ErrImagePull", "not found"),
+    ):
+        waiting = {"waiting": {"reason": reason, "message": message}}
+        cluster.pod()["status"] = {"phase": "Pending", "containerStatuses": [{"name": "prepare", "state": waiting}]}
+        cluster.settle()
+    condition = cluster.condition("Prepared")
+    assert (condition["reason"], condition["message"]) == ("ImagePullFailed", "Container prepare: not found")
+    assert [event.reason for event in cluster.events].count("ImagePullFailed") == 1
 
 
 def test_a_deleted_job_is_made_again() -> None:
@@ -311,8 +351,8 @@ def test_a_job_is_only_deleted_once_its_end_is_in_the_status() -> None:
     assert len(plan.create) >= 1
     cluster.carry_out(plan)
     cluster.settle()
-    attempts = [item["metadata"]["labels"]["finetune.dev/attempt"] for item in cluster.kind("Job")]
-    assert attempts == ["1", "2"]
+    names = [item["metadata"]["name"].rpartition("-")[0] for item in cluster.kind("Job")]
+    assert names == ["invoices-prepare-1", "invoices-train-2"]
 
 
 def test_training_deadline_counts_all_attempts() -> None:

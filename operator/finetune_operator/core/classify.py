@@ -87,6 +87,7 @@ def waiting(pod: Manifest) -> Outcome | None:
         blocked = status.get("state", {}).get("waiting", {})
         if ours := _WAITING.get(blocked.get("reason", "")):
             text = blocked.get("message") or blocked["reason"]
+            ours = "ConfigMapNotFound" if "configmap" in text and ours == "SecretNotFound" else ours
             return Outcome("Waiting", ours, f"Container {status['name']}: {text[:MESSAGE_LENGTH]}")
     for condition in pod.get("status", {}).get("conditions", []):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":

@@ -16,6 +16,8 @@ SERVICE_TYPES = ("ModelResolved", "Admitted", "Loaded", "Ready", "Degraded", "Yi
 MESSAGE_LENGTH = 2000
 
 NOT_STARTED = "NotStarted"
+STICKY = frozenset({"ImagePullFailed"})
+"""Reasons whose first message stays: the kubelet says the same thing in two ways by turns."""
 
 
 class Fact(NamedTuple):
@@ -62,12 +64,13 @@ def update(
 def _condition(kind: str, fact: Fact, old: Condition | None, generation: int | None, now: datetime) -> Condition:
     status = "True" if fact.status else "False"
     same = old is not None and old.status == status
+    told = old.message if old and same and old.reason == fact.reason and fact.reason in STICKY else fact.message
     return Condition.model_validate(
         {
             "type": kind,
             "status": status,
             "reason": fact.reason or NOT_STARTED,
-            "message": cut(fact.message),
+            "message": cut(told),
             "observed_generation": generation,
             "last_transition_time": old.last_transition_time if old and same else times.stamp(now),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from finetune_trainer.contract.reasons import REASONS, Retry
+from finetune_trainer.contract.reasons import REASONS, Reason, Retry
 
 from finetune_operator.api.v1alpha1.finetunejob import StageRecord
 from finetune_operator.core import times
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_RETRIES = 3
 FIRST_PAUSE = 30.0
 LONGEST_PAUSE = 300.0
+DISRUPTIONS_AT_ONCE = 2
+"""Disruptions in a row that are repeated without a pause: a node that refuses every pod must not make a storm."""
 KEPT_PER_STAGE = 6
 """Enough to tell the story and to count the pauses up to the longest one."""
 MESSAGE_LENGTH = 1000
@@ -89,7 +91,7 @@ def is_final(record: StageRecord, retries: int | None) -> bool:
     """Does the whole job fail with this attempt?"""
     if record.outcome != "Failed":
         return False
-    rule = REASONS[record.reason].retry
+    rule = reason_of(record).retry
     budget = DEFAULT_RETRIES if retries is None else retries
     return rule is Retry.NEVER or (rule is Retry.BUDGET and record.failures > budget)
 
@@ -99,5 +101,12 @@ def pause(records: Sequence[StageRecord], record: StageRecord) -> float:
     streak = 0
     for earlier in sorted(records, key=lambda item: item.attempt):
         if earlier.name == record.name:
-            streak = streak + 1 if earlier.outcome == "Failed" else 0
-    return min(FIRST_PAUSE * 2 ** (streak - 1), LONGEST_PAUSE) if streak else 0.0
+            streak = streak + 1 if earlier.outcome in {"Failed", "Disrupted"} else 0
+    if record.outcome == "Disrupted":
+        streak -= DISRUPTIONS_AT_ONCE
+    return min(FIRST_PAUSE * 2 ** (streak - 1), LONGEST_PAUSE) if streak > 0 else 0.0
+
+
+def reason_of(record: StageRecord) -> Reason:
+    """The row of the table of reasons; a name that this version does not know is a plain failure."""
+    return REASONS.get(record.reason, REASONS["StageFailed"])

@@ -49,7 +49,7 @@ def status_of(s: Situation, step: Step, result: StageResult | None, served: Serv
             "hold": hold,
             "queue": old.queue if step.action == "Queue" else None,
             "service": served.name,
-            "started_at": old.started_at or (times.stamp(s.now) if stages else None),
+            "started_at": (None if s.run.fresh else old.started_at) or (times.stamp(s.now) if stages else None),
             "finished_at": (old.finished_at or times.stamp(s.now)) if ended else None,
         }
     )

@@ -106,13 +106,12 @@ def _running(s: Situation) -> Step | None:
 
 
 def _pausing(s: Situation) -> Step | None:
-    if s.record is None or s.record.outcome != "Failed":
+    if s.record is None or s.record.outcome not in {"Failed", "Disrupted"}:
         return None
-    rest = records.pause(s.records, s.record) - times.seconds_since(s.record.finished_at, s.now)
-    if rest <= 0:
-        return None
-    again = f" Attempt {s.record.attempt + 1} follows {int(records.pause(s.records, s.record))} s after the last."
-    return Step("Wait", s.record.reason, explain(s.record) + again, rest)
+    pause = records.pause(s.records, s.record)
+    rest = pause - times.seconds_since(s.record.finished_at, s.now)
+    again = f" Attempt {s.record.attempt + 1} follows {int(pause)} s after the last."
+    return Step("Wait", s.record.reason, explain(s.record) + again, rest) if rest > 0 else None
 
 
 def _missing(s: Situation) -> Step | None:
@@ -151,7 +150,8 @@ RULES: tuple[Callable[[Situation], Step | None], ...] = (
 
 def explain(record: StageRecord) -> str:
     """What happened, and what to do about it."""
-    return f"{record.message} {REASONS[record.reason].hint}".strip()
+    hint = REASONS[record.reason].hint if record.reason in REASONS else ""
+    return f"{record.message} {hint}".strip()
 
 
 def busy(children: Children, live: Manifest | None) -> tuple[Manifest, ...]:
