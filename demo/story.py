@@ -48,7 +48,15 @@ def kubectl(namespace: str, *arguments: str) -> Manifest:
 
 def ready_service(namespace: str) -> Manifest:
     """The InferenceService that the job made, once it is ready."""
-    wait = ["kubectl", "-n", namespace, "wait", f"infsvc/{JOB}", "--for=condition=Ready", f"--timeout={SERVICE_SECONDS}s"]
+    wait = [
+        "kubectl",
+        "-n",
+        namespace,
+        "wait",
+        f"infsvc/{JOB}",
+        "--for=condition=Ready",
+        f"--timeout={SERVICE_SECONDS}s",
+    ]
     if subprocess.run(wait, check=False).returncode:
         raise DemoError(f"The service is not ready. `kubectl -n {namespace} describe infsvc {JOB}` tells why.")
     return kubectl(namespace, "get", "infsvc", JOB)

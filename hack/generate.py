@@ -44,7 +44,9 @@ def check() -> int:
     old = stale()
     for path in old:
         print(f"generate: {path} is out of date: run `make generate` and commit what it writes")
-    failed = [command for command in COMMANDS if subprocess.run([*command, "--check"], cwd=ROOT, check=False).returncode]
+    failed = [
+        command for command in COMMANDS if subprocess.run([*command, "--check"], cwd=ROOT, check=False).returncode
+    ]
     return 1 if old or failed else 0
 
 

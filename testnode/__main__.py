@@ -1,4 +1,4 @@
-"""``python -m testnode up | down | status | load``; needs nothing but Python, so that it can come before all else."""
+"""``python -m testnode up | down | status | install | load``; needs nothing but Python, so that it can come before all else."""
 
 import argparse
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from testnode.console import NodeError, complain, step
 from testnode.down import down
+from testnode.install import install
 from testnode.load import load
 from testnode.settings import Settings, cache_folder
 from testnode.status import status
@@ -20,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="remove the node and all that it made; images and programs stay cached")
     commands.add_parser("status", help="say what runs; the exit status is 0 if the node is healthy")
     commands.add_parser("env", help="print the lines that make a shell use the node")
+    commands.add_parser("install", help="start the model hub and install the operator on the node")
     loading = commands.add_parser("load", help="give an image to the node")
     loading.add_argument("source", type=Path, help="an OCI layout folder or an OCI archive")
     loading.add_argument("reference", help="the image's name on the node, such as localhost/finetune/operator:dev")
@@ -44,6 +46,8 @@ def _act(chosen: argparse.Namespace, settings: Settings) -> None:
         up(settings)
     elif chosen.command == "down":
         down(settings)
+    elif chosen.command == "install":
+        install(settings)
     elif chosen.command == "env":
         print(usage(settings))
     else:

@@ -57,6 +57,11 @@ class Settings:
     """Sockets and mounts of running containers; a short path, because a socket's may have 107 bytes."""
 
     @property
+    def hub(self) -> Path:
+        """The model hub's repositories; survive ``down``."""
+        return self.cache / "hub"
+
+    @property
     def bin(self) -> Path:
         """Built programs; survives ``down``."""
         return self.cache / "bin"

@@ -56,7 +56,11 @@ SERVICES = {
         "Degraded",
         "NoGpu: runs on the CPU",
     ),
-    "failed": (obj("Failed", condition("Ready", "False", "ModelCorrupt", "bad file")), "Degraded", "ModelCorrupt: bad file"),
+    "failed": (
+        obj("Failed", condition("Ready", "False", "ModelCorrupt", "bad file")),
+        "Degraded",
+        "ModelCorrupt: bad file",
+    ),
     "suspended": (obj("Suspended", condition("Suspended", "True", message="by spec")), "Suspended", "by spec"),
 }
 

@@ -32,7 +32,12 @@ def test_a_training_job_shows_step_progress_loss_and_eta() -> None:
 
 
 def test_a_failure_says_why_below_the_table() -> None:
-    failed = {"type": "Failed", "status": "True", "reason": "DatasetInvalid", "message": "train.jsonl line 3: no answer"}
+    failed = {
+        "type": "Failed",
+        "status": "True",
+        "reason": "DatasetInvalid",
+        "message": "train.jsonl line 3: no answer",
+    }
     assert "invoices: train.jsonl line 3: no answer" in shown(job("invoices", "Failed", conditions=[failed]))
 
 

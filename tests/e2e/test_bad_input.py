@@ -132,12 +132,12 @@ def test_two_names_of_63_characters_that_differ_in_the_last_letter(kube: Kube) -
 
 
 @pytest.mark.parametrize("operator", ["up", "down"])
-def test_a_job_that_is_deleted_while_it_trains_leaves_only_the_claims(
-    kube: Kube, product: Kube, operator: str
-) -> None:
+def test_a_job_that_is_deleted_while_it_trains_leaves_only_the_claims(kube: Kube, product: Kube, operator: str) -> None:
     training = {"maxSteps": 100000, "batchSize": 1, "gradientAccumulation": 1, "maxLength": 128}
     kube.apply(config_map(rows_text()), job(training=training))
-    kube.wait("ftj", "tiny", lambda seen: (seen["status"].get("progress") or {}).get("step", 0) > 0, 240, "a first step")
+    kube.wait(
+        "ftj", "tiny", lambda seen: (seen["status"].get("progress") or {}).get("step", 0) > 0, 240, "a first step"
+    )
     (pod,) = kube.items("pods", "finetune.dev/stage=train")
     grace = pod["spec"]["terminationGracePeriodSeconds"]
     scale = ("scale", "deployment/finetune-operator", "--timeout=60s")

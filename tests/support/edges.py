@@ -19,7 +19,12 @@ NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
 
 def obj(kind: str, name: str, uid: str = "", version: int = 1, **more: Any) -> Manifest:
     """An object; ``owner`` is a (kind, uid) that controls it."""
-    meta: Manifest = {"name": name, "namespace": "default", "uid": uid or f"{kind}-{name}", "resourceVersion": str(version)}
+    meta: Manifest = {
+        "name": name,
+        "namespace": "default",
+        "uid": uid or f"{kind}-{name}",
+        "resourceVersion": str(version),
+    }
     if labels := more.pop("labels", None):
         meta["labels"] = labels
     if owner := more.pop("owner", None):

@@ -23,12 +23,15 @@ class Kube:
         """Take the node's own kubeconfig, never the person's."""
         self.namespace = namespace
         settings = Settings(cache_folder())
-        self._env = os.environ | {"KUBECONFIG": str(settings.kubeconfig), "PATH": f"{settings.bin}:{os.environ['PATH']}"}
+        self._env = os.environ | {
+            "KUBECONFIG": str(settings.kubeconfig),
+            "PATH": f"{settings.bin}:{os.environ['PATH']}",
+        }
 
     def run(self, *args: str, check: bool = True, stdin: str | None = None, timeout: float = 120) -> str:
         """Run kubectl and give what it printed (both streams); fail with it if check."""
         command = ["kubectl", "-n", self.namespace, *args]
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             command, env=self._env, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
         )
         output = done.stdout + done.stderr
@@ -51,7 +54,7 @@ class Kube:
         return {item["metadata"]["name"] for item in self.items(kind)}
 
     def apply(self, *manifests: Manifest) -> None:
-        """kubectl apply, as a person does it."""
+        """Apply, as a person does it."""
         self.run("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)}))
 
     def refused(self, manifest: Manifest) -> str:
@@ -72,7 +75,9 @@ class Kube:
             if wanted(seen):
                 return seen
         state = json.dumps(last.get("status"), indent=1)[-6000:]
-        raise AssertionError(f"{kind}/{name}: not seen in {seconds:.0f} s: {what or 'the wanted state'}; last status: {state}")
+        raise AssertionError(
+            f"{kind}/{name}: not seen in {seconds:.0f} s: {what or 'the wanted state'}; last status: {state}"
+        )
 
     def wait_phase(self, kind: str, name: str, *phases: str, seconds: float = 120) -> Manifest:
         """Watch until the phase is one of those; a job that fails ends the waiting at once."""
@@ -84,7 +89,9 @@ class Kube:
             f"phase {' or '.join(phases)}",
         )
         phase = found["status"]["phase"]
-        assert phase in phases, f"{name} is {phase}: {json.dumps(found['status'], indent=1)[-6000:]}\n{self.story(name)}"
+        assert phase in phases, (
+            f"{name} is {phase}: {json.dumps(found['status'], indent=1)[-6000:]}\n{self.story(name)}"
+        )
         return found
 
     def wait_condition(self, kind: str, name: str, type_: str, reason: str, seconds: float = 120) -> str:
@@ -101,12 +108,14 @@ class Kube:
 
     def story(self, name: str) -> str:
         """What kubectl describe tells, and the pods."""
-        return self.run("describe", "ftj", name, check=False)[-3000:] + self.run("get", "pods", "-o", "wide", check=False)
+        return self.run("describe", "ftj", name, check=False)[-3000:] + self.run(
+            "get", "pods", "-o", "wide", check=False
+        )
 
     def _watch(self, kind: str, name: str, seconds: float) -> Iterator[Manifest]:
         selector = f"--field-selector=metadata.name={name}"
         command = ["kubectl", "-n", self.namespace, "get", kind, selector, "--watch", "-o", "json"]
-        process = subprocess.Popen(command, env=self._env, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        process = subprocess.Popen(command, env=self._env, stdout=subprocess.PIPE, text=True)
         timer = threading.Timer(seconds, process.kill)
         timer.start()
         try:

@@ -197,7 +197,11 @@ def as_template(kind: Kind) -> str:
     document = crd(kind)
     document["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     body = yaml.safe_dump(document, sort_keys=False, width=120, allow_unicode=True)
-    return "{{- /* Generated from the models by `make crds`. Do not edit. */}}\n{{- if .Values.crds.install }}\n" + body + "{{- end }}\n"
+    return (
+        "{{- /* Generated from the models by `make crds`. Do not edit. */}}\n{{- if .Values.crds.install }}\n"
+        + body
+        + "{{- end }}\n"
+    )
 
 
 def files(root: Path) -> dict[Path, str]:

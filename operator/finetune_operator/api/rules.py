@@ -35,8 +35,9 @@ class Rule:
 def _frozen(field: str) -> Rule:
     phases = ", ".join(f"'{phase}'" for phase in FROZEN_PHASES)
     running = f"has(oldSelf.status) && has(oldSelf.status.phase) && oldSelf.status.phase in [{phases}]"
+    new, old = f"self.spec.{field}", f"oldSelf.spec.{field}"
     return Rule(
-        f"!({running}) || self.spec.?{field} == oldSelf.spec.?{field}",
+        f"!({running}) || (has({new}) == has({old}) && (!has({new}) || {new} == {old}))",
         f"spec.{field} is frozen once training has started: delete the job, or make one of another name. "
         f"Free to change: {', '.join(sorted(FREE_FIELDS))}.",
     )

@@ -24,9 +24,13 @@ Answer = dict[str, Any]
 
 def chat(
     name: Annotated[str, typer.Argument(help="Name of an InferenceService.")],
-    message: Annotated[str | None, typer.Option("--message", "-m", help="Ask this and leave; without it, a conversation.")] = None,
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", help="Ask this and leave; without it, a conversation.")
+    ] = None,
     system: Annotated[str | None, typer.Option(help="A system message.")] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not said.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not said.")
+    ] = None,
     max_tokens: Annotated[int, typer.Option(help="Longest answer in tokens.")] = 512,
     temperature: Annotated[float, typer.Option(help="0 gives the same answer every time.")] = 0.0,
     output: Annotated[str | None, typer.Option("--output", "-o", help="json: the server's whole answer.")] = None,

@@ -37,7 +37,9 @@ class Cluster:
             config.load_kube_config()
         except config.ConfigException as error:
             where = os.environ.get("KUBECONFIG", "~/.kube/config")
-            raise fail(f"No cluster: {error} (looked at {where}). Set KUBECONFIG, or run `kubectl config use-context`.") from error
+            raise fail(
+                f"No cluster: {error} (looked at {where}). Set KUBECONFIG, or run `kubectl config use-context`."
+            ) from error
         self.namespace = namespace or context["context"].get("namespace") or "default"
         self._objects = client.CustomObjectsApi()
         self._core = client.CoreV1Api()
@@ -58,7 +60,9 @@ class Cluster:
             answer = self._objects.list_namespaced_custom_object(GROUP, VERSION, self.namespace, plural)
         except client.ApiException as error:
             if error.status == _NOT_FOUND:
-                raise fail("This cluster does not know FineTuneJob: install the chart finetune-operator first.") from error
+                raise fail(
+                    "This cluster does not know FineTuneJob: install the chart finetune-operator first."
+                ) from error
             raise fail(f"The cluster refused: {error.reason}.") from error
         return sorted(answer["items"], key=lambda item: str(item["metadata"]["name"]))
 

@@ -25,8 +25,12 @@ _COLOURS = {"Succeeded": "green", "Failed": "red", "Queued": "yellow", "Suspende
 
 def watch(
     name: Annotated[str | None, typer.Argument(help="Name of a FineTuneJob; all in the namespace if not said.")] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not said.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="json: one line per change; table. json in a pipe.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not said.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="json: one line per change; table. json in a pipe.")
+    ] = None,
     timeout: Annotated[int | None, typer.Option(help="Give up after this many seconds.")] = None,
 ) -> None:
     """Follow jobs until they are done. The exit status is 0 if all succeeded, 1 if one failed, 2 after the timeout."""
@@ -99,7 +103,9 @@ def summary(job: Manifest) -> dict[str, Any]:
     status = _status(job)
     progress = {key: value for key, value in (status.get("progress") or {}).items() if key != "display"}
     said = {"name": job["metadata"]["name"], "phase": status.get("phase", "Pending"), "message": message(status)}
-    return said | {key: value for key, value in (("progress", progress), ("evaluation", status.get("evaluation"))) if value}
+    return said | {
+        key: value for key, value in (("progress", progress), ("evaluation", status.get("evaluation"))) if value
+    }
 
 
 def message(status: dict[str, Any]) -> str:
@@ -110,7 +116,10 @@ def message(status: dict[str, Any]) -> str:
             return str(conditions[type_].get("message", ""))
     if waiting := (status.get("queue") or {}).get("waitingFor"):
         return str(waiting)
-    return next((str(one.get("message", "")) for one in conditions.values() if one["status"] == "False" and one.get("message")), "")
+    return next(
+        (str(one.get("message", "")) for one in conditions.values() if one["status"] == "False" and one.get("message")),
+        "",
+    )
 
 
 def render(jobs: list[Manifest], now: datetime) -> Group:

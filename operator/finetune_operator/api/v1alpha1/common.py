@@ -29,7 +29,9 @@ class SecretKeyRef(ApiModel):
     """A key of a Secret in the same namespace."""
 
     name: str = Field(min_length=1, max_length=253, description="Name of the Secret.")
-    key: str = Field(default="token", min_length=1, max_length=253, description="Key within the Secret; token if not said.")
+    key: str = Field(
+        default="token", min_length=1, max_length=253, description="Key within the Secret; token if not said."
+    )
 
 
 class Toleration(ApiModel):
@@ -38,8 +40,12 @@ class Toleration(ApiModel):
     key: str | None = Field(default=None, max_length=316, description="Key of the taint; empty matches all keys.")
     operator: Literal["Exists", "Equal"] | None = Field(default=None, description="Exists or Equal; Equal if not said.")
     value: str | None = Field(default=None, max_length=63, description="Value of the taint.")
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(default=None, description="Effect of the taint; empty matches all.")
-    toleration_seconds: int | None = Field(default=None, ge=0, description="Seconds to stay on a node with a NoExecute taint.")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
+        default=None, description="Effect of the taint; empty matches all."
+    )
+    toleration_seconds: int | None = Field(
+        default=None, ge=0, description="Seconds to stay on a node with a NoExecute taint."
+    )
 
 
 class Placement(ApiModel):
@@ -55,9 +61,15 @@ class Placement(ApiModel):
         pattern=r"^[1-9][0-9]*(Mi|Gi|Ti)$",
         description="Host memory to plan with in place of the computed amount, for example 24Gi.",
     )
-    node_selector: dict[str, ShortText] | None = Field(default=None, max_length=32, description="Labels that the node must have.")
-    tolerations: list[Toleration] | None = Field(default=None, max_length=32, description="Taints of nodes that the pods accept.")
-    runtime_class_name: str | None = Field(default=None, max_length=253, description="RuntimeClass of pods that use a GPU; nvidia if not said.")
+    node_selector: dict[str, ShortText] | None = Field(
+        default=None, max_length=32, description="Labels that the node must have."
+    )
+    tolerations: list[Toleration] | None = Field(
+        default=None, max_length=32, description="Taints of nodes that the pods accept."
+    )
+    runtime_class_name: str | None = Field(
+        default=None, max_length=253, description="RuntimeClass of pods that use a GPU; nvidia if not said."
+    )
 
 
 class Condition(ApiModel):
