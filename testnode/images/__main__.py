@@ -6,7 +6,7 @@ from pathlib import Path
 
 from testnode.console import NodeError, complain
 from testnode.images import bases, requirements
-from testnode.images.buildah import Buildah
+from testnode.images.buildah import Buildah, ensure_programs
 from testnode.images.catalogue import IMAGES, build, give
 from testnode.images.extract import extract
 from testnode.settings import Settings, cache_folder
@@ -40,6 +40,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _act(chosen: argparse.Namespace, buildah: Buildah) -> None:
+    if chosen.command == "build":
+        ensure_programs()
     if chosen.command == "requirements":
         (requirements.check if chosen.check else requirements.write)(ROOT)
     elif chosen.command == "extract":

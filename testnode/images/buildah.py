@@ -1,17 +1,20 @@
 """buildah, with a storage of its own, so that it never meets another one on the machine."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from testnode.console import NodeError, tail
+from testnode.console import NodeError, step, tail
 from testnode.shell import attempt, run
 
 TRUST = Path("/etc/ssl/certs/ca-certificates.crt")
 COMPILER_CACHE = "/root/.cache/ccache"
+PROGRAMS = {"buildah": "buildah", "containers-storage": "containers-storage", "debootstrap": "debootstrap"}
+"""Program and the Debian package that brings it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class Buildah:
         """A whole command line."""
         storage = ["--root", str(self.cache / "containers"), "--runroot", str(self.runroot)]
         return ["buildah", *storage, "--storage-driver", "overlay", command, *arguments]
+
+    def storage(self, command: str, *arguments: str) -> str:
+        """Ask buildah's storage itself, about what buildah does not tell."""
+        storage = ["--graph", str(self.cache / "containers"), "--run", str(self.runroot), "--storage-driver", "overlay"]
+        return run(["containers-storage", command, *storage, *arguments])
 
     def ask(self, command: str, *arguments: str) -> str:
         """Run a short command and return what it printed."""
@@ -101,6 +109,16 @@ class Container:
     def commit(self, image: str) -> None:
         """Make an image of it."""
         self.buildah.ask("commit", "--quiet", self.name, image)
+
+
+def ensure_programs() -> None:
+    """Install what is missing of the programs that build images."""
+    missing = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
+    if missing:
+        with step(f"installing {' '.join(missing)} (apt-get)"):
+            apt_get = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+            run([*apt_get, "update"])
+            run([*apt_get, "install", "--yes", "--no-install-recommends", *missing])
 
 
 def pip_configuration() -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from testnode.console import NodeError, step
 from testnode.images import bases
 from testnode.images.buildah import Buildah
+from testnode.images.layout import push
 from testnode.load import load
 from testnode.settings import Settings
 
@@ -46,14 +47,8 @@ def build(buildah: Buildah, repository: Path, image: Image) -> None:
             image.name,
             buildah.argv("bud", "--layers", "--isolation", "chroot", *buildah.volumes(), *options, *place),
         )
-    push(buildah, image)
-
-
-def push(buildah: Buildah, image: Image) -> None:
-    """Copy the image's layers to the layout; those that are there already are left alone, since nothing is packed."""
-    with step(f"pushing {image.reference}"):
-        target = f"oci:{buildah.layout}:{image.reference}"
-        buildah.ask("push", "--quiet", "--disable-compression", image.reference, target)
+    with step(f"copying {image.reference} to the layout"):
+        push(buildah, image.reference)
 
 
 def give(buildah: Buildah, settings: Settings, image: Image) -> None:
