@@ -18,7 +18,7 @@ def read(data: bytes | str) -> Report:
     return check(data.encode() if isinstance(data, str) else data, "rows.jsonl", SPEC)
 
 
-READS = {
+READS: dict[str, bytes | str] = {
     "one line": LINE,
     "blank lines between rows": f"\n{LINE}\n\n  \n",
     "no newline at the end": LINE,
@@ -40,7 +40,7 @@ def test_reads(name: str) -> None:
     assert [row.messages[1].content for row in report.conversations] == ["North."]
 
 
-SAYS = {
+SAYS: dict[str, tuple[bytes | str, str]] = {
     "UTF-16": (("﻿" + LINE).encode("utf-16-le"), "the file is UTF-16. Re-save the file as UTF-8."),
     "a byte of another encoding on line 2": (LINE.encode() + b"\n\xff\n", f"(byte 0xFF at offset {len(LINE) + 1})"),
     "a table": (

@@ -186,11 +186,11 @@ def test_a_format_that_is_said_is_kept_to() -> None:
 SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "a role that does not exist": (
         {"roles": {"captain": "chief"}},
-        "dataset.roles: dataset.roles maps 'captain' to 'chief'. Map it to one of:",
+        "dataset.roles: 'captain' is mapped to 'chief'. Map it to one of:",
     ),
     "a column that is none of ours": (
         {"columns": {"dialogue": "messages"}},
-        "dataset.columns has 'dialogue'. Its keys are our names",
+        "dataset.columns: 'dialogue' is none of our names. The keys are: messages,",
     ),
 }
 

@@ -28,6 +28,7 @@ _CHUNK = 1024 * 1024
 _REDIRECTS = {301, 302, 303, 307, 308}
 _CLOSED = {401, 403}
 _GONE = {404, 410}
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _PART = 206
 _OK = 200
 
@@ -46,10 +47,11 @@ class Rules:
 
 
 def allowed(address: str) -> bool:
-    """Is this an address of the public internet? IPv4 inside of IPv6 counts as what it is."""
+    """Is this an address of the public internet? An IPv4 address inside of an IPv6 one counts as what it is."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address) and (mapped := parsed.ipv4_mapped or parsed.sixtofour):
-        parsed = mapped
+    if isinstance(parsed, ipaddress.IPv6Address):
+        nat64 = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF) if parsed in _NAT64 else None
+        parsed = parsed.ipv4_mapped or parsed.sixtofour or nat64 or parsed
     return parsed.is_global and not parsed.is_multicast
 
 
