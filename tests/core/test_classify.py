@@ -26,7 +26,7 @@ def pod(**status: Any) -> dict[str, Any]:
 
 def terminated(exit_code: int, reason: str = "Error", message: str = "") -> dict[str, Any]:
     state = {"terminated": {"exitCode": exit_code, "reason": reason, "message": message}}
-    return pod(containerStatuses=[{"name": "train", "state": state}])
+    return pod(phase="Failed" if exit_code else "Succeeded", containerStatuses=[{"name": "train", "state": state}])
 
 
 def blocked(reason: str, message: str = "why") -> dict[str, Any]:
@@ -54,6 +54,8 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str, str]] = {
         "StageFailed",
     ),
     "exit 0, no result": (ended("Complete"), [terminated(0)], "Failed", "StageFailed"),
+    "completed, and the pod's end is not known yet": (ended("Complete"), [pod(phase="Running")], "Running", ""),
+    "failed, and the pod still saves its work": (ended(), [pod(phase="Running")], "Running", ""),
     "completed, and the pod is gone": (ended("Complete"), [], "Disrupted", "PodVanished"),
     "failed, and the pod is gone": (ended(), [], "Disrupted", "PodVanished"),
     "failed before a container ended": (ended(), [pod(phase="Failed")], "Disrupted", "PodVanished"),
@@ -108,7 +110,7 @@ def test_classify(job: dict[str, Any], pods: list[dict[str, Any]], kind: str, re
 def test_the_failed_init_container_is_the_one_that_counts() -> None:
     merge = {"name": "merge", "state": {"terminated": {"exitCode": 87, "message": said("MergeNotProven", "off by 1")}}}
     waits = {"name": "convert", "state": {"waiting": {"reason": "PodInitializing"}}}
-    outcome = classify(ended(), [pod(initContainerStatuses=[merge], containerStatuses=[waits])])
+    outcome = classify(ended(), [pod(phase="Failed", initContainerStatuses=[merge], containerStatuses=[waits])])
     assert (outcome.reason, outcome.message) == ("MergeNotProven", "off by 1")
 
 

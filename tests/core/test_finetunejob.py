@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.simulation import FACTS, Cluster, job
+from tests.core.simulation import FACTS, NODE, Cluster, job
 
 
 def test_happy_way() -> None:
@@ -202,6 +202,17 @@ def test_an_image_that_cannot_be_pulled_is_said_once() -> None:
     condition = cluster.condition("Prepared")
     assert (condition["reason"], condition["message"]) == ("ImagePullFailed", "Container prepare: not found")
     assert [event.reason for event in cluster.events].count("ImagePullFailed") == 1
+
+
+def test_a_run_whose_node_has_left_goes_back_in_line() -> None:
+    cluster = Cluster(job()).until("train")
+    cluster.facts = replace(cluster.facts, nodes=(replace(NODE, name="node2"),))
+    cluster.lose_pod()
+    cluster.settle()
+    assert cluster.phase == "Queued"
+    cluster.admit()
+    cluster.settle()
+    assert cluster.status["hold"]["node"] == "node2"
 
 
 def test_a_deleted_job_is_made_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 from finetune_operator.core import admission, inferenceservice, merge
 from finetune_operator.core.types import Children, EventRecord, Facts, Plan
 
-from tests.core.simulation import FACTS, GIB, SPARK, START, Cluster, condition, job
+from tests.core.simulation import FACTS, GIB, NODE, SPARK, START, Cluster, condition, job
 
 if TYPE_CHECKING:
     from finetune_operator.core.types import Manifest
@@ -163,6 +163,15 @@ def test_a_larger_version_goes_back_in_line() -> None:
     assert served.phase == "Ready"
 
 
+def test_a_server_whose_node_has_left_goes_back_in_line() -> None:
+    served = serving()
+    served.facts = replace(served.facts, nodes=(replace(NODE, name="node2"),))
+    served.settle().admit().ready()
+    (only,) = served.kind("Deployment")
+    assert "node2" in str(only["spec"]["template"]["spec"]["affinity"])
+    assert served.phase == "Ready"
+
+
 def test_suspend_gives_the_memory_back() -> None:
     served = serving()
     served.object["spec"]["suspend"] = True
@@ -222,12 +231,13 @@ def test_trouble_reaches_the_condition(status: dict[str, Any], reason: str, word
 
 
 def test_a_named_secret_is_waited_for() -> None:
-    served = Served(service(auth={"apiKeySecretRef": {"name": "keys", "key": "chat"}})).job(done()).admit()
+    served = Served(service(auth={"apiKeySecretRef": {"name": "keys", "key": "chat"}})).job(done())
     assert served.condition("Loaded")["reason"] == "SecretNotFound"
     assert not served.kind("Deployment")
     assert not served.kind("Secret")
+    assert admission.holder_of(served.object, served.facts) is None
     served.facts = replace(served.facts, secret_keys={"keys": frozenset({"chat"})})
-    served.settle()
+    served.settle().admit()
     assert served.kind("Deployment")
 
 

@@ -48,7 +48,7 @@ LIVES = st.lists(st.sampled_from(sorted(HAPPENINGS)), max_size=25)
 
 
 @given(LIVES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_life(life: list[str]) -> None:
     cluster = Cluster(job(retries=1, ttlSecondsAfterFinished=3600))
     cluster.settle()
@@ -76,7 +76,7 @@ def _promises(cluster: Cluster) -> None:
 
 
 @given(LIVES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_good_end_can_always_be_reached(life: list[str]) -> None:
     """No order of happenings leaves a job stuck: resume, retry and a little luck bring it to its end."""
     cluster = Cluster(job(retries=1))

@@ -64,10 +64,12 @@ def classify(
         return _unfinished(job, pod, events)
     if pod is None:
         return Outcome("Disrupted", "PodVanished", "The pod is gone, and with it what it had to say.")
-    if end["type"] == "Complete":
-        return _completed(pod, run_digest)
     if end.get("reason") == "DeadlineExceeded":
         return Outcome("Failed", "DeadlineExceeded", "Training took longer than activeDeadlineSeconds.")
+    if alive(pod):
+        return Outcome("Running", message="The Job has ended; its pod is about to.")  # the watches of both are two
+    if end["type"] == "Complete":
+        return _completed(pod, run_digest)
     return _failed(pod, (logs or {}).get(pod["metadata"]["name"], ""))
 
 

@@ -42,8 +42,9 @@ def _of_service(service: InferenceService, facts: Facts) -> Holder | None:
     """A service waits once its model is known."""
     status = service.status
     platform = serving.platform(service, facts)
-    waits = phase.of_service(status.conditions) == "Queued" and not service.spec.suspend
-    waits = waits and not service.metadata.deletion_timestamp
+    admitted = conditions.by_type(status.conditions).get("Admitted")
+    queued = admitted is not None and admitted.reason == "Queued"
+    waits = queued and not service.spec.suspend and not service.metadata.deletion_timestamp
     if status.hold is None and (not waits or status.model is None):
         return None
     needs = serving.needs(service, status.model, platform) if status.model else MemoryStatus()

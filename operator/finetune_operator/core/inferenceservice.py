@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from finetune_operator.api.v1alpha1.common import ObjectMeta, manifest
 from finetune_operator.api.v1alpha1.inferenceservice import InferenceService, InferenceServiceStatus
-from finetune_operator.core import events, prerequisites, references, times, validation
+from finetune_operator.core import events, platforms, prerequisites, references, times, validation
 from finetune_operator.core.service import health, rollout, server, serving, status
 from finetune_operator.core.service.rollout import View
 from finetune_operator.core.service.server import Revision
@@ -68,7 +68,7 @@ def _view(service: InferenceService, children: Children, facts: Facts, now: date
 def _revision(
     service: InferenceService, resolution: serving.Resolution, platform: str, facts: Facts
 ) -> Revision | None:
-    model, hold = resolution.model, service.status.hold
+    model, hold = resolution.model, platforms.kept(service.status.hold, facts.nodes)
     if model is None or hold is None:
         return None
     return Revision(

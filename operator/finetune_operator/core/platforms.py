@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from finetune_operator.api.v1alpha1.common import Placement
+    from finetune_operator.api.v1alpha1.common import Hold, Placement
     from finetune_operator.core.types import NodeFacts, Settings
 
 CPU = "cpu"
@@ -36,6 +36,13 @@ def resolve(placement: Placement, settings: Settings, nodes: Iterable[NodeFacts]
 def selects(selector: Mapping[str, str] | None, node: NodeFacts) -> bool:
     """Has the node every label of the selector?"""
     return all(node.labels.get(key) == value for key, value in (selector or {}).items())
+
+
+def kept(hold: Hold | None, nodes: Collection[NodeFacts]) -> Hold | None:
+    """The hold, unless its node has left the cluster; no nodes at all means that we may not read them."""
+    if hold and nodes and hold.node not in {node.name for node in nodes}:
+        return None
+    return hold
 
 
 def has_gpu(platform: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from finetune_trainer.contract.reasons import REASONS
 
-from finetune_operator.core import classify, prerequisites, references, times
+from finetune_operator.core import classify, platforms, prerequisites, references, times
 from finetune_operator.core.job import records
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Situation:
 
     @property
     def hold(self) -> Hold | None:
-        """The hold, unless it was given before the attempt that a disruption ended: that one goes back in line."""
-        hold, record = self.job.status.hold, self.record
+        """The hold, unless its node is gone, or it is older than the end of a disrupted attempt: back in line."""
+        hold, record = platforms.kept(self.job.status.hold, self.facts.nodes), self.record
         disrupted = record is not None and record.outcome == "Disrupted" and record.finished_at
         if hold and disrupted and times.parse(hold.since) < times.parse(str(disrupted)):
             return None
@@ -84,7 +84,7 @@ def _failed(s: Situation) -> Step | None:
 def _suspended(s: Situation) -> Step | None:
     if not s.job.spec.suspend:
         return None
-    if s.live and not _ending(s.live):
+    if s.live and not _ending(s.live) and not classify.finished(s.live):
         return Step("Stop", "Suspending", "The running attempt is told to save its work and end.")
     if s.live or s.busy:
         return Step("Stopping", "Suspending", "Waiting for the pod to end.")

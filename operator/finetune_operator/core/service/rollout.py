@@ -47,8 +47,8 @@ class View:
 
     @property
     def hold(self) -> Hold | None:
-        """Memory and GPUs that admission gave."""
-        return self.service.status.hold
+        """Memory and GPUs that admission gave, on a node that still exists."""
+        return platforms.kept(self.service.status.hold, self.facts.nodes)
 
     @property
     def current(self) -> Manifest | None:
