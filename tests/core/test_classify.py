@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from finetune_operator.core.classify import classify
-from finetune_trainer.contract.results import StageResult, Termination
+from finetune_trainer.contract.results import StageResult, Termination, TrainFacts
 
 DIGEST = "d" * 64
-RESULT = StageResult(stage="train", run_digest=DIGEST)
+RESULT = StageResult(stage="train", run_digest=DIGEST, train=TrainFacts(steps=1))
+EMPTY = StageResult(stage="train", run_digest=DIGEST)
 
 
 def ended(kind: str = "Failed", reason: str = "BackoffLimitExceeded") -> dict[str, Any]:
@@ -39,6 +40,7 @@ def said(reason: str, message: str = "It says so.") -> str:
 
 
 COMPLETED = Termination(reason="Completed", message="Done.", run_digest=DIGEST, result=RESULT).to_message()
+NOTHING_FOUND = Termination(reason="Completed", message="Done.", run_digest=DIGEST, result=EMPTY).to_message()
 OF_ANOTHER_RUN = Termination(reason="Completed", message="Done.", run_digest="e" * 64, result=RESULT).to_message()
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 DRAINED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
@@ -53,6 +55,7 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str, str]] = {
         "Failed",
         "StageFailed",
     ),
+    "exit 0, an empty result": (ended("Complete"), [terminated(0, message=NOTHING_FOUND)], "Failed", "StageFailed"),
     "exit 0, no result": (ended("Complete"), [terminated(0)], "Failed", "StageFailed"),
     "completed, and the pod's end is not known yet": (ended("Complete"), [pod(phase="Running")], "Running", ""),
     "failed, and the pod still saves its work": (ended(), [pod(phase="Running")], "Running", ""),

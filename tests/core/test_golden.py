@@ -75,7 +75,7 @@ class Readable(yaml.SafeDumper):
 def test_manifest_is_the_golden_one(name: str, request: pytest.FixtureRequest) -> None:
     text = yaml.dump(GOLDEN[name](), Dumper=Readable, sort_keys=True, width=200)
     path = FOLDER / f"{name}.yaml"
-    if request.config.getoption("--golden"):
+    if request.config.getoption("--golden", default=False):
         FOLDER.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

@@ -125,9 +125,15 @@ def _completed(pod: Manifest, run_digest: str) -> Outcome:
     """Exit 0 counts only with a complete result of the same run."""
     states = _terminated(pod)
     said = termination(states[-1]) if states else None
-    if said and said.reason == COMPLETED and said.result and said.run_digest == run_digest:
+    if said and said.reason == COMPLETED and said.run_digest == run_digest and said.result and _complete(said.result):
         return Outcome("Succeeded", COMPLETED, said.message, said.result)
     return Outcome("Failed", "StageFailed", "The container exited with 0, but without a complete result of this run.")
+
+
+def _complete(result: StageResult) -> bool:
+    """Does the result hold what its stage is there to find?"""
+    found = {"prepare": result.model, "train": result.train, "export": result.export, "evaluate": result.evaluate}
+    return found[result.stage] is not None
 
 
 def _failed(pod: Manifest, log: str) -> Outcome:
