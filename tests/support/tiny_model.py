@@ -12,6 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 if TYPE_CHECKING:
     from pathlib import Path
 
+Row = dict[str, Any]
 HIDDEN, INNER, VOCABULARY, LAYERS = 8, 16, 259, 2
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -42,8 +43,14 @@ SHAPES = {
     "self_attn.o_proj": (HIDDEN, HIDDEN),
     "mlp.gate_proj": (INNER, HIDDEN),
     "mlp.up_proj": (INNER, HIDDEN),
-    "mlp.down_proj": (HIDDEN, INNER),
+    "mlp.down_proj": (Row = dict[str, Any]
+HIDDEN, INNER),
 }
+
+
+def chat(question: str, answer: str) -> Row:
+    """A row of a dataset for it."""
+    return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}
 
 
 def write(folder: Path, *, template: str | None = CHATML, config: dict[str, Any] | None = None) -> Path:

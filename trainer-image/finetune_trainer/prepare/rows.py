@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,7 @@ def check_lengths(parts: tuple[Rows, ...], spec: RunSpec) -> None:
     long = [one for part in parts for one in part.too_long]
     total = sum(len(part.lengths) for part in parts)
     limit, accepted = spec.training.max_length, spec.dataset.max_truncated_fraction
-    if len(long) > accepted * total:
+    if len(long) / total > accepted:
         line, longest = max(long, key=lambda one: one[1])
         over = f"{len(long)} of {total} rows are longer than training.maxLength {limit} tokens"
         keep = f"maxLength {longest} keeps every row"
@@ -101,4 +102,4 @@ def check_lengths(parts: tuple[Rows, ...], spec: RunSpec) -> None:
 
 def _up(fraction: float) -> float:
     """Rounded up, so that the value fits."""
-    return min(1.0, (int(fraction * 1000) + 1) / 1000)
+    return math.ceil(fraction * 1000) / 1000
