@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from finetune_trainer.stage import StageError
 
@@ -60,9 +60,9 @@ def read_layout(path: Path) -> Layout:
     return Layout(entries, metadata)
 
 
-def _parse(path: Path, head: bytes) -> dict[str, dict[str, object]]:
+def _parse(path: Path, head: bytes) -> dict[str, Any]:
     try:
-        parsed: dict[str, dict[str, object]] = json.loads(head)
+        parsed: dict[str, Any] = json.loads(head)
     except ValueError as error:
         raise _corrupt(path, f"its head is not JSON ({error})") from error
     return parsed

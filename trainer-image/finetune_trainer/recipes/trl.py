@@ -15,14 +15,14 @@ from finetune_trainer.train.adapter import require_targets, save_adapter
 from finetune_trainer.train.arguments import trainer_arguments
 from finetune_trainer.train.loop import run
 from finetune_trainer.train.rows import PadRight
-from finetune_trainer.train.saving import WholeCheckpoints
+from finetune_trainer.train.resumable import Resumable
 
 if TYPE_CHECKING:
     from finetune_trainer.contract.results import TrainFacts
     from finetune_trainer.train.job import TrainJob
 
 
-class Trainer(WholeCheckpoints, SFTTrainer):  # type: ignore[misc]
+class Trainer(Resumable, SFTTrainer):  # type: ignore[misc]
     """TRL's trainer with our checkpoints."""
 
 
@@ -33,7 +33,7 @@ def train(job: TrainJob) -> TrainFacts:
     model = adapt(load(job), job)
     trainer = Trainer(
         model=model,
-        args=SFTConfig(**trainer_arguments(job)),
+        args=SFTConfig(**trainer_arguments(job), loss_type=loss_type(job)),
         data_collator=PadRight(tokenizer.eos_token_id),
         train_dataset=job.rows,
         eval_dataset=job.validation if len(job.validation) else None,
@@ -73,3 +73,11 @@ def adapt(model: Any, job: TrainJob) -> Any:
         task_type="CAUSAL_LM",
     )
     return get_peft_model(model, config)
+
+
+def loss_type(job: TrainJob) -> str:
+    """The plain loss, summed in chunks of learned tokens so that logits of a whole batch never exist.
+
+    The chunked way reads the head's weight past its adapter, so a head that is itself tuned takes the whole way.
+    """
+    return "nll" if "lm_head" in job.spec.lora.targets else "chunked_nll"

@@ -17,14 +17,14 @@ from finetune_trainer.train.adapter import require_targets, save_adapter
 from finetune_trainer.train.arguments import trainer_arguments
 from finetune_trainer.train.loop import run
 from finetune_trainer.train.rows import PadRight
-from finetune_trainer.train.saving import WholeCheckpoints
+from finetune_trainer.train.resumable import Resumable
 
 if TYPE_CHECKING:
     from finetune_trainer.contract.results import TrainFacts
     from finetune_trainer.train.job import TrainJob
 
 
-class Trainer(WholeCheckpoints, SFTTrainer):  # type: ignore[misc]
+class Trainer(Resumable, SFTTrainer):  # type: ignore[misc]
     """Unsloth's version of TRL's trainer with our checkpoints."""
 
 
@@ -84,4 +84,3 @@ def adapt(model: Any, job: TrainJob) -> Any:
         random_state=job.spec.training.seed,
         max_seq_length=job.spec.training.max_length,
     )
-

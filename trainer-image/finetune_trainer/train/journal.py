@@ -69,7 +69,7 @@ def _parse(line: str) -> dict[str, Any] | None:
     return row
 
 
-class Journal(TrainerCallback):
+class Journal(TrainerCallback):  # type: ignore[misc]
     """Follows a training, step by step."""
 
     def __init__(
@@ -138,7 +138,8 @@ class Journal(TrainerCallback):
     def _eta(self, state: Any) -> float | None:
         if not self._durations:
             return None
-        return statistics.median(self._durations) * (state.max_steps - state.global_step)
+        remaining: int = state.max_steps - state.global_step
+        return statistics.median(self._durations) * remaining
 
     def _send(self, state: Any, numbers: dict[str, float | None]) -> None:
         more = {

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from finetune_trainer.train.checkpoints import Checkpoint
     from finetune_trainer.train.job import TrainJob
-    from finetune_trainer.train.saving import WholeCheckpoints
+    from finetune_trainer.train.resumable import Resumable
 
 log = logging.getLogger("finetune")
 
 MEMORY_LOOK_SECONDS = 1.0
 
 
-def run(trainer: WholeCheckpoints, job: TrainJob) -> TrainFacts:
+def run(trainer: Resumable, job: TrainJob) -> TrainFacts:
     """Train to the end, or raise what ended it before."""
     trainer.store = job.checkpoints
     trainer.remove_callback(PrinterCallback)
@@ -61,7 +61,7 @@ def run(trainer: WholeCheckpoints, job: TrainJob) -> TrainFacts:
     return _facts(trainer, journal, resumed)
 
 
-def _train(trainer: WholeCheckpoints, job: TrainJob, resumed: Checkpoint | None) -> None:
+def _train(trainer: Resumable, job: TrainJob, resumed: Checkpoint | None) -> None:
     if (
         resumed and resumed.step >= trainer.args.max_steps
     ):  # only the end was missing; the Trainer would take one step more
@@ -77,7 +77,7 @@ def _train(trainer: WholeCheckpoints, job: TrainJob, resumed: Checkpoint | None)
         )
 
 
-def _evaluate(trainer: WholeCheckpoints, job: TrainJob, journal: Journal) -> None:
+def _evaluate(trainer: Resumable, job: TrainJob, journal: Journal) -> None:
     """Evaluate the final weights, if the loop did not end with that."""
     if len(job.validation) and journal.evaluated_step != trainer.state.global_step:
         trainer.evaluate()
@@ -97,7 +97,7 @@ def _memory_watch(job: TrainJob) -> AbstractContextManager[object]:
     return Ticker("memory", MEMORY_LOOK_SECONDS, lambda: floors.look(host_available(), soft, hard))
 
 
-def _facts(trainer: WholeCheckpoints, journal: Journal, resumed: Checkpoint | None) -> TrainFacts:
+def _facts(trainer: Resumable, journal: Journal, resumed: Checkpoint | None) -> TrainFacts:
     losses = journal.losses
     return TrainFacts(
         steps=trainer.state.global_step,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import torch
 from transformers import TrainerCallback
+
+from finetune_trainer.train.random_state import RandomState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,22 +20,7 @@ FRESH_SECONDS = 30.0
 """A checkpoint younger than this is good enough to go into an evaluation with."""
 
 
-class RandomState:
-    """torch's random numbers on all devices: what dropout draws from."""
-
-    def __init__(self) -> None:
-        """Remember now."""
-        self._cpu = torch.get_rng_state()
-        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-
-    def restore(self) -> None:
-        """Go back to then."""
-        torch.set_rng_state(self._cpu)
-        if self._cuda:
-            torch.cuda.set_rng_state_all(self._cuda)
-
-
-class Pacing(TrainerCallback):
+class Pacing(TrainerCallback):  # type: ignore[misc]
     """Asks for checkpoints in time and before every evaluation; on a stop request saves and ends the loop.
 
     A stop between two micro-batches gives up the unfinished step: its weights are those of the last whole step, and

@@ -1,4 +1,4 @@
-"""One forward and backward pass at the largest shape, before the first step: too little memory shows now, not in an hour."""
+"""One pass at the largest shape before the first step: too little memory shows now, not in an hour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from transformers import TrainerCallback
 
 from finetune_trainer.stage import StageError
-from finetune_trainer.train.pacing import RandomState
+from finetune_trainer.train.random_state import RandomState
 
 if TYPE_CHECKING:
     from finetune_trainer.contract.runspec import RunSpec
@@ -18,7 +18,7 @@ log = logging.getLogger("finetune")
 GIB = 2**30
 
 
-class WarmUp(TrainerCallback):
+class WarmUp(TrainerCallback):  # type: ignore[misc]
     """Runs the probe when model and optimizer are ready; CUDA only, since a CPU has no such sudden end."""
 
     def __init__(self, spec: RunSpec, trainer: Any) -> None:
@@ -44,11 +44,13 @@ class WarmUp(TrainerCallback):
         )
 
     def _message(self) -> str:
-        free, total = torch.cuda.mem_get_info()
         training = self._spec.training
+        free, total = torch.cuda.mem_get_info()
+        taken, planned = torch.cuda.max_memory_reserved(), self._spec.memory.device_bytes
         return (
-            f"batchSize {training.batch_size} × maxLength {training.max_length} does not fit: {torch.cuda.max_memory_reserved() / GIB:.1f} GiB "
-            f"were taken when memory ran out; planned {self._spec.memory.device_bytes / GIB:.1f} GiB, free {free / GIB:.1f} of {total / GIB:.1f} GiB."
+            f"{training.batch_size} rows of {training.max_length} tokens do not fit: {taken / GIB:.1f} GiB were taken "
+            f"when memory ran out, {planned / GIB:.1f} GiB were planned, "
+            f"{free / GIB:.1f} of {total / GIB:.1f} GiB are free."
         )
 
 

@@ -28,7 +28,7 @@ MEDIANS = 10
 LOOK_SECONDS = 5.0
 
 
-class Watchdog(TrainerCallback):
+class Watchdog(TrainerCallback):  # type: ignore[misc]
     """Every sign of life is a beat; too long without one calls ``stalled``."""
 
     def __init__(self, stalled: Callable[[float], None], clock: Callable[[], float] = time.monotonic) -> None:

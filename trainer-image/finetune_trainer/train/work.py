@@ -85,4 +85,5 @@ def _job(spec: RunSpec, paths: RunPaths, model: ModelFacts, inputs: str, stop: S
 
 def _sentence(facts: TrainFacts) -> str:
     held_out = "" if facts.eval_loss is None else f", {facts.eval_loss:.3f} on held-out rows"
-    return f"Trained {facts.steps} steps in {facts.seconds:.0f} s: loss {facts.first_loss or 0:.3f} → {facts.loss or 0:.3f}{held_out}."
+    first, last = facts.first_loss or 0, facts.loss or 0
+    return f"Trained {facts.steps} steps in {facts.seconds:.0f} s: loss {first:.3f} → {last:.3f}{held_out}."
