@@ -43,8 +43,7 @@ SHAPES = {
     "self_attn.o_proj": (HIDDEN, HIDDEN),
     "mlp.gate_proj": (INNER, HIDDEN),
     "mlp.up_proj": (INNER, HIDDEN),
-    "mlp.down_proj": (Row = dict[str, Any]
-HIDDEN, INNER),
+    "mlp.down_proj": (HIDDEN, INNER),
 }
 
 
