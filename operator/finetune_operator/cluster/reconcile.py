@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from typing import TYPE_CHECKING
@@ -65,10 +66,12 @@ class Reconciler:
         return _sooner(plan.requeue_after, MISSING_SECONDS if lacks_something(owner, facts) else None)
 
     async def _act(self, owner: Manifest, plan: Plan) -> bool:
-        """Children first, the status last: a status never tells of what does not exist."""
-        for manifest in plan.create:
-            if not await self._create(owner, manifest):
-                return False
+        """Children first, the status last: a status never tells of what does not exist.
+
+        New children are sent together: none of them needs another one to be stored first.
+        """
+        if not all(await asyncio.gather(*(self._create(owner, manifest) for manifest in plan.create))):
+            return False
         for manifest in plan.apply:
             self._observer.wrote(await self._client.apply(manifest), key_of(owner))
             _log.info("%s: applied %s", key_of(owner), _name(manifest))

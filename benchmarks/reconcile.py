@@ -1,0 +1,292 @@
+"""From creating a FineTuneJob to its prepare Job: one by one, and many in a row, beside a naive kopf operator.
+
+    KUBECONFIG=… python benchmarks/reconcile.py [--single 30] [--many 1000]
+
+Needs a cluster with our CRDs and without an operator of ours at work (the test node: `make node-up`). Ours and the
+naive one (benchmarks/naive.py) run here, outside the cluster, one after the other, each watching a namespace of its
+own. A quota there allows no pods: what is measured is the way to the Job, not what a kubelet does with it.
+One line of JSON per figure; times in seconds, from sending the request to seeing the Job in a watch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from finetune_operator.cluster.client import Client
+from finetune_operator.cluster.connection import Connection, login
+from finetune_operator.cluster.resources import BY_KIND, Key, Resource
+from finetune_operator.core.types import ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+Manifest = dict[str, Any]
+NAMESPACE = Resource("Namespace", "v1", "namespaces")
+QUOTA = Resource("ResourceQuota", "v1", "resourcequotas")
+BY_KIND.update({resource.kind: resource for resource in (NAMESPACE, QUOTA)})
+JOBS = BY_KIND["Job"]
+HERE = Path(__file__).parent
+OURS, NAIVE = "finetune-operator", "naive kopf operator"
+METRICS = "http://127.0.0.1:9090/metrics"
+LAST = 300.0
+"""Seconds until a Job that has not appeared never will."""
+
+
+@dataclass
+class Peer:
+    """An operator under test."""
+
+    name: str
+    namespace: str
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    ready: str = ""
+    """Address that answers 200 when it is ready; empty: the first Job shows."""
+
+
+def peers() -> list[Peer]:
+    """Ours and the naive one."""
+    namespace = "bench-finetune"
+    ours = {
+        "FINETUNE_OPERATOR_NAMESPACE": namespace,
+        "FINETUNE_TRAINER_IMAGE": "localhost/finetune/trainer:dev",
+        "FINETUNE_SERVER_IMAGE": "localhost/finetune/server:dev",
+        "FINETUNE_DEFAULT_PLATFORM": "cpu",
+        "FINETUNE_PROGRESS_URL": f"https://finetune-operator.{namespace}.svc:8443/v1/progress",
+        "FINETUNE_WATCH_NAMESPACE": namespace,
+        "FINETUNE_LOG_LEVEL": "WARNING",
+    }
+    python = sys.executable
+    naive = [python, "-m", "kopf", "run", str(HERE / "naive.py"), "-n", "bench-naive", "--standalone", "--quiet"]
+    return [
+        Peer(OURS, namespace, [python, "-m", "finetune_operator"], ours, "http://127.0.0.1:8081/readyz"),
+        Peer(NAIVE, "bench-naive", naive),
+    ]
+
+
+def job(name: str, namespace: str) -> Manifest:
+    """A FineTuneJob as a user writes it."""
+    return {
+        "apiVersion": "finetune.dev/v1alpha1",
+        "kind": "FineTuneJob",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "model": {"source": "hf://HuggingFaceTB/SmolLM2-135M-Instruct"},
+            "dataset": {"source": "https://example.org/rows.jsonl"},
+            "training": {"maxSteps": 40},
+        },
+    }
+
+
+class Stopwatch:
+    """When each FineTuneJob was sent, and when its Job was seen."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.sent: dict[str, float] = {}
+        self.seen: dict[str, float] = {}
+        self.news = asyncio.Event()
+
+    def tell(self, event: Manifest) -> None:
+        """A watch event of a Job."""
+        if event["type"] != "ADDED":
+            return
+        owners = event["object"]["metadata"].get("ownerReferences", [])
+        if owners:
+            self.seen.setdefault(owners[0]["name"], time.perf_counter())
+            self.news.set()
+
+    async def all_seen(self, names: list[str]) -> None:
+        """Wait for the Jobs of all of these."""
+        async with asyncio.timeout(LAST):
+            while not self.seen.keys() >= set(names):
+                self.news.clear()
+                await self.news.wait()
+
+    def times(self, names: list[str]) -> list[float]:
+        """Seconds from sent to seen."""
+        return sorted(self.seen[name] - self.sent[name] for name in names)
+
+
+async def watch_jobs(connection: Connection, namespace: str, stopwatch: Stopwatch, open_: asyncio.Event) -> None:
+    """Tell the stopwatch of every Job, from now on."""
+    listed = await _get(connection, JOBS.path(namespace), {"limit": "1"})
+    params = {"watch": "true", "resourceVersion": listed["metadata"]["resourceVersion"]}
+    url, timeout = f"{connection.server}{JOBS.path(namespace)}", aiohttp.ClientTimeout(total=None)
+    async with connection.session.get(url, params=params, headers=connection.headers(), timeout=timeout) as answer:
+        open_.set()
+        async for line in answer.content:
+            stopwatch.tell(json.loads(line))
+
+
+async def _get(connection: Connection, path: str, params: dict[str, str]) -> Manifest:
+    async with connection.session.get(
+        f"{connection.server}{path}", params=params, headers=connection.headers()
+    ) as answer:
+        found: Manifest = await answer.json()
+        return found
+
+
+async def send(client: Client, stopwatch: Stopwatch, names: list[str], namespace: str, *, wait: bool) -> None:
+    """Create the objects; one by one, or as fast as one client can."""
+    for name in names:
+        stopwatch.sent[name] = time.perf_counter()
+        await client.create(job(name, namespace))
+        if wait:
+            await stopwatch.all_seen([name])
+            await asyncio.sleep(0.05)
+
+
+async def measure(peer: Peer, connection: Connection, single: int, many: int) -> None:
+    """All figures of one operator."""
+    client, stopwatch, opened = Client(connection), Stopwatch(), asyncio.Event()
+    async with _namespace(client, peer.namespace), _running(peer) as pid:
+        watching = asyncio.create_task(watch_jobs(connection, peer.namespace, stopwatch, opened))
+        await opened.wait()
+        await _settle(peer, client, stopwatch)
+        singles = [f"one-{number}" for number in range(single)]
+        await send(client, stopwatch, singles, peer.namespace, wait=True)
+        _report(peer, "one by one", stopwatch.times(singles), single)
+        cpu, begin, before = _cpu(pid), time.perf_counter(), await _calls(peer)
+        crowd = [f"many-{number}" for number in range(many)]
+        await send(client, stopwatch, crowd, peer.namespace, wait=False)
+        sending = time.perf_counter() - begin
+        await stopwatch.all_seen(crowd)
+        last = max(stopwatch.seen[name] for name in crowd) - begin
+        _report(peer, f"{many} in a row", stopwatch.times(crowd), many, last=round(last, 1), sending=round(sending, 1))
+        await asyncio.sleep(10)
+        figures = {"rss_mib": _memory(pid, "VmRSS"), "peak_mib": _memory(pid, "VmHWM")}
+        print(json.dumps({"operator": peer.name, "objects": single + many, "cpu_seconds": round(_cpu(pid) - cpu, 1)} | figures))
+        _report_writes(peer, before, await _calls(peer), many)
+        watching.cancel()
+    if peer.ready:
+        await _restart(peer, client, single + many)
+
+
+def _report(peer: Peer, what: str, times: list[float], count: int, **more: float) -> None:
+    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
+    figures = {"p50": round(statistics.median(times), 3), "p99": round(p99, 3), "max": round(times[-1], 3)}
+    print(json.dumps({"operator": peer.name, "case": what, "objects": count} | figures | more))
+
+
+def _report_writes(peer: Peer, before: dict[tuple[str, str], float], after: dict[tuple[str, str], float], n: int) -> None:
+    """Writes up to the first child, and all of them; only ours counts its calls."""
+    if not after:
+        return
+    writes = {kind: after[kind] - before.get(kind, 0) for kind in after if kind[0] != "GET"}
+    first = sum(number for (method, kind), number in writes.items() if (method, kind) in _TO_THE_FIRST_CHILD)
+    figures = {"to_the_first_job": round(first / n, 2), "all": round(sum(writes.values()) / n, 2)}
+    print(json.dumps({"operator": peer.name, "case": "API writes per object"} | figures))
+
+
+_TO_THE_FIRST_CHILD = {("POST", "PersistentVolumeClaim"), ("POST", "ConfigMap"), ("POST", "Job")}
+
+
+async def _restart(peer: Peer, client: Client, objects: int) -> None:
+    """A restart reads everything and must write nothing."""
+    async with _running(peer):
+        begin = time.perf_counter()
+        await _until_ready(peer)
+        ready = time.perf_counter() - begin
+        await asyncio.sleep(20)
+        writes = sum(number for (method, _), number in (await _calls(peer)).items() if method != "GET")
+        print(json.dumps({"operator": peer.name, "case": "restart", "objects": objects, "ready_seconds": round(ready, 1), "writes": writes}))
+
+
+async def _settle(peer: Peer, client: Client, stopwatch: Stopwatch) -> None:
+    """Until the operator works: a first object that does not count."""
+    await _until_ready(peer)
+    await send(client, stopwatch, ["warm-up"], peer.namespace, wait=True)
+    await asyncio.sleep(2)
+
+
+async def _until_ready(peer: Peer) -> None:
+    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+        while peer.ready:
+            try:
+                async with session.get(peer.ready) as answer:
+                    if answer.status == 200:  # noqa: PLR2004 - OK
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.1)
+
+
+async def _calls(peer: Peer) -> dict[tuple[str, str], float]:
+    """Calls to the API server by method and kind."""
+    if not peer.ready:
+        return {}
+    async with aiohttp.ClientSession() as session, session.get(METRICS) as answer:
+        lines = (await answer.text()).splitlines()
+    found: dict[tuple[str, str], float] = {}
+    for line in lines:
+        if line.startswith("finetune_api_calls_total{"):
+            labels, _, number = line.partition("{")[2].partition("} ")
+            pairs = dict(pair.split("=") for pair in labels.replace('"', "").split(","))
+            key = (pairs["method"], pairs["kind"])
+            found[key] = found.get(key, 0) + float(number)
+    return found
+
+
+@asynccontextmanager
+async def _running(peer: Peer) -> AsyncIterator[int]:
+    """The operator as a process of its own."""
+    process = await asyncio.create_subprocess_exec(*peer.command, env=os.environ | peer.environment)
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
+async def _namespace(client: Client, name: str) -> AsyncIterator[None]:
+    """A namespace without room for pods. It stays until the end of the whole benchmark."""
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-pods", "namespace": name}}
+    await client.create({**quota, "spec": {"hard": {"pods": "0"}}})
+    yield
+
+
+def _memory(pid: int, field_: str) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return round(next(int(line.split()[1]) for line in lines if line.startswith(field_)) / 1024, 1)
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def main() -> None:
+    """Ours, then the naive one; the namespaces go at the end."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--single", type=int, default=30, help="objects one by one")
+    parser.add_argument("--many", type=int, default=1000, help="objects in a row")
+    parser.add_argument("--only", choices=[OURS, NAIVE], help="one of the operators alone")
+    chosen = parser.parse_args()
+    connection = Connection(login())
+    try:
+        for peer in peers():
+            if chosen.only in {None, peer.name}:
+                try:
+                    await measure(peer, connection, chosen.single, chosen.many)
+                finally:
+                    await Client(connection).delete(ObjectRef("v1", "Namespace", "", peer.namespace))
+    finally:
+        await connection.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
