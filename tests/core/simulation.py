@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from finetune_operator.core import admission, finetunejob, merge
+from finetune_operator.core import admission, finetunejob
 from finetune_operator.core.types import Children, EventRecord, Facts, NodeFacts, Plan, Settings
 from finetune_trainer.contract.results import (
     DatasetFacts,
@@ -18,6 +18,8 @@ from finetune_trainer.contract.results import (
     Termination,
     TrainFacts,
 )
+
+from tests.support.merged import merged
 
 if TYPE_CHECKING:
     from finetune_operator.core.types import Manifest
@@ -226,7 +228,7 @@ class Cluster:
         (decision,) = admission.admit([holder], self.facts.nodes, self.facts.settings)
         changes = admission.status_patch(self.object, decision, self.now)
         assert changes
-        self.object = {**self.object, "status": merge.apply(self.object["status"], changes)}
+        self.object = {**self.object, "status": merged(self.object["status"], changes)}
 
     def stamp(self) -> str:
         return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")

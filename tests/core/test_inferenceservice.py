@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from finetune_operator.core import admission, inferenceservice, merge
+from finetune_operator.core import admission, inferenceservice
 from finetune_operator.core.types import Children, EventRecord, Facts, Plan
 
 from tests.core.simulation import FACTS, GIB, NODE, SPARK, START, Cluster, condition, job
+from tests.support.merged import merged
 
 if TYPE_CHECKING:
     from finetune_operator.core.types import Manifest
@@ -78,7 +79,7 @@ class Served:
         (decision,) = admission.admit([holder], self.facts.nodes, self.facts.settings)
         changes = admission.status_patch(self.object, decision, START)
         assert changes
-        self.object = {**self.object, "status": merge.apply(self.object["status"], changes)}
+        self.object = {**self.object, "status": merged(self.object["status"], changes)}
         return self.settle()
 
     def job(self, manifest: Manifest | None) -> Served:

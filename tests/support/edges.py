@@ -10,8 +10,9 @@ from typing import Any
 from finetune_operator.cluster.client import CONFLICT, NOT_FOUND, ApiError
 from finetune_operator.cluster.queue import Queue
 from finetune_operator.cluster.resources import Key, Resource, key_of
-from finetune_operator.core import merge
 from finetune_operator.core.types import ObjectRef
+
+from tests.support.merged import merged
 
 Manifest = dict[str, Any]
 NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
@@ -96,7 +97,7 @@ class FakeClient:
             raise ApiError(NOT_FOUND, "PATCH", "not found")
         if found["metadata"]["resourceVersion"] != resource_version:
             raise ApiError(CONFLICT, "PATCH", "the object has been modified")
-        return self._stamped({**found, "status": merge.apply(found.get("status", {}), patch)})
+        return self._stamped({**found, "status": merged(found.get("status", {}), patch)})
 
     async def create_event(self, event: Manifest) -> None:
         self._called("event", "Event", event["metadata"]["name"])

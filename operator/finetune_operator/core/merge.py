@@ -13,17 +13,3 @@ def patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 def _value(old: Any, new: Any) -> Any:
     return patch(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
-
-
-def apply(old: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """The object after the patch."""
-    new = dict(old)
-    for key, value in changes.items():
-        if value is None:
-            new.pop(key, None)
-        elif isinstance(value, dict):
-            before = new.get(key)
-            new[key] = apply(before if isinstance(before, dict) else {}, value)
-        else:
-            new[key] = value
-    return new
