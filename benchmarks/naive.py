@@ -12,7 +12,7 @@ APIS: dict[str, aio.client.BatchV1Api] = {}
 
 @kopf.on.startup()
 async def connect(settings: kopf.OperatorSettings, **_: Any) -> None:
-    """kopf's own defaults, but for Events out of log lines and for peering."""
+    """All defaults, but for Events out of log lines and for peering."""
     settings.posting.enabled = False
     await aio.config.load_kube_config()
     APIS["batch"] = aio.client.BatchV1Api()

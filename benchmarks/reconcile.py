@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from finetune_operator.cluster.client import Client
 from finetune_operator.cluster.connection import Connection, login
-from finetune_operator.cluster.resources import BY_KIND, Key, Resource
+from finetune_operator.cluster.resources import BY_KIND, Resource
 from finetune_operator.core.types import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 Manifest = dict[str, Any]
+Calls = dict[tuple[str, str], float]
+"""By method and kind."""
 NAMESPACE = Resource("Namespace", "v1", "namespaces")
 QUOTA = Resource("ResourceQuota", "v1", "resourcequotas")
 BY_KIND.update({resource.kind: resource for resource in (NAMESPACE, QUOTA)})
@@ -167,11 +169,12 @@ async def measure(peer: Peer, connection: Connection, single: int, many: int) ->
         _report(peer, f"{many} in a row", stopwatch.times(crowd), many, last=round(last, 1), sending=round(sending, 1))
         await asyncio.sleep(10)
         figures = {"rss_mib": _memory(pid, "VmRSS"), "peak_mib": _memory(pid, "VmHWM")}
-        print(json.dumps({"operator": peer.name, "objects": single + many, "cpu_seconds": round(_cpu(pid) - cpu, 1)} | figures))
+        used = {"objects": single + many, "cpu_seconds": round(_cpu(pid) - cpu, 1)}
+        print(json.dumps({"operator": peer.name, "case": "memory and CPU"} | used | figures))
         _report_writes(peer, before, await _calls(peer), many)
         watching.cancel()
     if peer.ready:
-        await _restart(peer, client, single + many)
+        await _restart(peer, single + many)
 
 
 def _report(peer: Peer, what: str, times: list[float], count: int, **more: float) -> None:
@@ -180,7 +183,7 @@ def _report(peer: Peer, what: str, times: list[float], count: int, **more: float
     print(json.dumps({"operator": peer.name, "case": what, "objects": count} | figures | more))
 
 
-def _report_writes(peer: Peer, before: dict[tuple[str, str], float], after: dict[tuple[str, str], float], n: int) -> None:
+def _report_writes(peer: Peer, before: Calls, after: Calls, n: int) -> None:
     """Writes up to the first child, and all of them; only ours counts its calls."""
     if not after:
         return
@@ -193,7 +196,7 @@ def _report_writes(peer: Peer, before: dict[tuple[str, str], float], after: dict
 _TO_THE_FIRST_CHILD = {("POST", "PersistentVolumeClaim"), ("POST", "ConfigMap"), ("POST", "Job")}
 
 
-async def _restart(peer: Peer, client: Client, objects: int) -> None:
+async def _restart(peer: Peer, objects: int) -> None:
     """A restart reads everything and must write nothing."""
     async with _running(peer):
         begin = time.perf_counter()
@@ -201,7 +204,8 @@ async def _restart(peer: Peer, client: Client, objects: int) -> None:
         ready = time.perf_counter() - begin
         await asyncio.sleep(20)
         writes = sum(number for (method, _), number in (await _calls(peer)).items() if method != "GET")
-        print(json.dumps({"operator": peer.name, "case": "restart", "objects": objects, "ready_seconds": round(ready, 1), "writes": writes}))
+        figures = {"objects": objects, "ready_seconds": round(ready, 1), "writes": writes}
+        print(json.dumps({"operator": peer.name, "case": "restart"} | figures))
 
 
 async def _settle(peer: Peer, client: Client, stopwatch: Stopwatch) -> None:
@@ -223,13 +227,13 @@ async def _until_ready(peer: Peer) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _calls(peer: Peer) -> dict[tuple[str, str], float]:
+async def _calls(peer: Peer) -> Calls:
     """Calls to the API server by method and kind."""
     if not peer.ready:
         return {}
     async with aiohttp.ClientSession() as session, session.get(METRICS) as answer:
         lines = (await answer.text()).splitlines()
-    found: dict[tuple[str, str], float] = {}
+    found: Calls = {}
     for line in lines:
         if line.startswith("finetune_api_calls_total{"):
             labels, _, number = line.partition("{")[2].partition("} ")

@@ -16,16 +16,18 @@ REGISTRY = CollectorRegistry()
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 
 RECONCILE_SECONDS = Histogram(
-    "finetune_reconcile_duration_seconds", "Time of one look at an object.", ["kind"], buckets=_BUCKETS, registry=REGISTRY
+    "finetune_reconcile_duration_seconds",
+    "Time of one look at an object.",
+    ["kind"],
+    buckets=_BUCKETS,
+    registry=REGISTRY,
 )
 ERRORS = Counter("finetune_reconcile_errors", "Looks at an object that failed.", ["kind", "error"], registry=REGISTRY)
 API_CALLS = Counter("finetune_api_calls", "Calls to the API server.", ["method", "kind", "status"], registry=REGISTRY)
 QUEUE_DEPTH = Gauge("finetune_queue_depth", "Objects that wait to be looked at.", registry=REGISTRY)
 OBJECTS = Gauge("finetune_objects", "Objects by phase.", ["kind", "phase"], registry=REGISTRY)
 HELD_BYTES = Gauge("finetune_held_bytes", "Memory that admission has given out.", ["node", "memory"], registry=REGISTRY)
-LAST_EVENT = Gauge(
-    "finetune_watch_last_event_timestamp_seconds", "When a watch last told anything.", registry=REGISTRY
-)
+LAST_EVENT = Gauge("finetune_watch_last_event_timestamp_seconds", "When a watch last told anything.", registry=REGISTRY)
 PROGRESS = Gauge(
     "finetune_job_progress_ratio", "How far the training of a job is.", ["namespace", "name"], registry=REGISTRY
 )

@@ -7,7 +7,7 @@ import dataclasses
 import logging
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import aiohttp
 import kopf
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from finetune_operator.settings import OperatorSettings
 
+IDENTITY = "finetune-operator"
 RETRY_SECONDS = 5.0
 LAST_SECONDS = 10.0
 """What is being written when a signal comes may take this long."""
@@ -115,7 +116,7 @@ class Program:
         yield web.metrics_of(self._observer.store), METRICS_PORT, None
 
     async def _work(self) -> None:
-        """kopf ends at SIGTERM and SIGINT; then what is being written is finished."""
+        """The watches end at SIGTERM and SIGINT; then what is being written is finished."""
         core = dataclasses.replace(self._settings.core, progress_ca=self._identity.ca)
         gatherer = Gatherer(self._observer.store, self._lookups, self._nodes, self._inbox, core)
         workers = Workers(self._queue, Reconciler(self._client, self._observer, self._lookups, gatherer, now))
@@ -136,8 +137,15 @@ class Program:
         registry = kopf.OperatorRegistry()
         login_handler.register(registry)
         watches.register(registry, self._observer)
-        where = {"namespaces": [self._namespace]} if self._namespace else {"clusterwide": True}
-        await kopf.operator(registry=registry, settings=kopf_settings.settings(), standalone=True, **where)
+        await kopf.operator(
+            registry=registry,
+            settings=kopf_settings.settings(),
+            standalone=True,
+            # Said here, because kopf's own guess wants a user name, and uid 10001 has none.
+            identity=cast("Any", IDENTITY),
+            clusterwide=self._namespace is None,
+            namespaces=[self._namespace] if self._namespace else [],
+        )
 
 
 class NotReadyError(Exception):

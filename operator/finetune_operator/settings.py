@@ -1,4 +1,4 @@
-"""The operator's settings, out of environment variables that the chart sets. A wrong one ends the start, in a sentence."""
+"""The operator's settings, out of environment variables that the chart sets. A wrong one ends the start."""
 
 from __future__ import annotations
 

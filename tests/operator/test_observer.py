@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from tests.support.edges import job_spec, obj, waiting
-from finetune_operator.cluster.observer import Observer
-from finetune_operator.cluster.queue import Queue
 from finetune_operator.cluster.resources import Key
+
+from tests.support.edges import job_spec, obj, waiting
+
+if TYPE_CHECKING:
+    from finetune_operator.cluster.observer import Observer
+    from finetune_operator.cluster.queue import Queue
 
 JOB = obj("FineTuneJob", "a", uid="u1", spec=job_spec(serve={"name": "chat"}))
 SERVICE = obj("InferenceService", "chat", uid="u2", spec={"model": {"fromFineTuneJob": "a"}})

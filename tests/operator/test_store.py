@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.edges import obj
 from finetune_operator.cluster.resources import Key
 from finetune_operator.cluster.store import Store
+
+from tests.support.edges import obj
 
 CR = obj("FineTuneJob", "a", uid="u1")
 

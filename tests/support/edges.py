@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from finetune_operator.cluster.client import CONFLICT, NOT_FOUND, ApiError
-from finetune_operator.cluster.queue import Queue
 from finetune_operator.cluster.resources import Key, Resource, key_of
-from finetune_operator.core.types import ObjectRef
 
 from tests.support.merged import merged
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from finetune_operator.cluster.queue import Queue
+    from finetune_operator.core.types import ObjectRef
 
 Manifest = dict[str, Any]
 NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)

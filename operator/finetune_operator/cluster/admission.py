@@ -33,7 +33,9 @@ _log = logging.getLogger(__name__)
 class Admission:
     """Rounds of decisions, woken by events."""
 
-    def __init__(self, client: Client, observer: Observer, nodes: Nodes, gatherer: Gatherer, wake: asyncio.Event) -> None:
+    def __init__(
+        self, client: Client, observer: Observer, nodes: Nodes, gatherer: Gatherer, wake: asyncio.Event
+    ) -> None:
         """Take the parts; ``wake`` is set by the observer."""
         self._client = client
         self._observer = observer
@@ -113,6 +115,6 @@ class Admission:
         except (ApiError, aiohttp.ClientError, TimeoutError) as error:
             self._waiting = True
             _log.warning("admission: %s: %s", type(error).__name__, error)
-        except Exception:
+        except Exception:  # noqa: BLE001 - one bad round must not end all admission
             self._waiting = True
             _log.exception("admission: this is a fault in the operator")

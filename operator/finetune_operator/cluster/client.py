@@ -131,21 +131,16 @@ class Client:
         answer: Manifest = json.loads(await self._text(method, resource, path, **options))
         return answer
 
-    async def _text(
-        self,
-        method: str,
-        resource: Resource,
-        path: str,
-        *,
-        params: dict[str, str] | None = None,
-        body: Manifest | None = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
-    ) -> str:
-        headers = self._connection.headers() | {"Accept": accept, "Content-Type": content_type}
-        data = json.dumps(body, separators=(",", ":")).encode() if body is not None else None
+    async def _text(self, method: str, resource: Resource, path: str, **options: Any) -> str:
+        """One call; options: params, body, and the types of both (content_type, accept)."""
+        types = {"Accept": options.get("accept", _JSON), "Content-Type": options.get("content_type", _JSON)}
+        body = options.get("body")
         async with self._connection.session.request(
-            method, f"{self._connection.server}{path}", params=params, data=data, headers=headers
+            method,
+            f"{self._connection.server}{path}",
+            params=options.get("params"),
+            data=json.dumps(body, separators=(",", ":")).encode() if body is not None else None,
+            headers=self._connection.headers() | types,
         ) as answer:
             text = await answer.text()
             metrics.API_CALLS.labels(method, resource.kind, str(answer.status)).inc()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 FOUND_SECONDS, MISSING_SECONDS = 30.0, 3.0
 LINES = 30
 _log = logging.getLogger(__name__)
+
+
+class _End(NamedTuple):
+    """How a container ended."""
+
+    container: str
+    mark: str
+    """Another one for each end."""
+    restarted: bool
 
 
 class Lookups:
@@ -46,8 +55,8 @@ class Lookups:
 
     async def logs(self, pods: Iterable[Manifest]) -> dict[str, str]:
         """Pod → its last lines, for pods whose container ended in silence."""
-        silent = {pod["metadata"]["name"]: (pod, state) for pod in pods if (state := _silent_end(pod))}
-        return {name: await self._logs_of(pod, *state) for name, (pod, state) in silent.items()}
+        silent = [(pod, end) for pod in pods if (end := _silent_end(pod))]
+        return {pod["metadata"]["name"]: await self._logs_of(pod, end) for pod, end in silent}
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
@@ -63,27 +72,27 @@ class Lookups:
         self._keys[key] = (now + (MISSING_SECONDS if keys is None else FOUND_SECONDS), keys)
         return keys
 
-    async def _logs_of(self, pod: Manifest, container: str, mark: str, previous: bool) -> str:
+    async def _logs_of(self, pod: Manifest, end: _End) -> str:
         """Read once per end; that the log cannot be read is no reason to fail."""
         uid = pod["metadata"]["uid"]
         known, text = self._logs.get(uid, ("", ""))
-        if known == mark:
+        if known == end.mark:
             return text
         try:
-            text = redact(await self._client.logs(key_of(pod), container, LINES, previous=previous))
+            text = redact(await self._client.logs(key_of(pod), end.container, LINES, previous=end.restarted))
         except (ApiError, aiohttp.ClientError, TimeoutError) as error:
-            _log.info("%s: no log of container %s: %s", key_of(pod), container, error)
+            _log.info("%s: no log of container %s: %s", key_of(pod), end.container, error)
             text = ""
-        self._logs[uid] = (mark, text)
+        self._logs[uid] = (end.mark, text)
         return text
 
 
-def _silent_end(pod: Manifest) -> tuple[str, str, bool] | None:
-    """Container, a mark of this end, and whether it runs again; None if no container failed without a message."""
+def _silent_end(pod: Manifest) -> _End | None:
+    """The first container that failed without a message."""
     status = pod.get("status", {})
     for each in (*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])):
         for field in ("state", "lastState"):
             ended: Mapping[str, Any] = each.get(field, {}).get("terminated", {})
             if ended.get("exitCode") and not ended.get("message"):
-                return each["name"], ended.get("containerID", ""), field == "lastState"
+                return _End(each["name"], ended.get("containerID", ""), restarted=field == "lastState")
     return None

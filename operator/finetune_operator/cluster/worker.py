@@ -51,8 +51,7 @@ class Workers:
                 again = await self._reconcile(key)
         except (ApiError, aiohttp.ClientError, TimeoutError) as error:
             self._failed(key, error, f"{type(error).__name__}: {error}")
-        except Exception as error:
-            # A bug of ours must not stop the others' work; it is logged with its trace and tried again.
+        except Exception as error:  # noqa: BLE001 - a fault with one object must not stop the others' work
             self._failed(key, error, "this is a fault in the operator")
             _log.exception("%s: trace", key)
         else:

@@ -1,0 +1,1 @@
+"""The endpoint that trainers report to: certificates, who sends, and what they say."""

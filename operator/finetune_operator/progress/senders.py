@@ -66,7 +66,7 @@ class Senders:
         review = await self._client.review_token(token, AUDIENCE)
         if not review.get("authenticated") or AUDIENCE not in review.get("audiences", []):
             raise UnknownTokenError(f"The token is not valid, has expired, or is not meant for {AUDIENCE}.")
-        uid = (review.get("user", {}).get("extra", {}).get(_POD_UID) or [""])[0]
+        uid = str((review.get("user", {}).get("extra", {}).get(_POD_UID) or [""])[0])
         if len(self._known) >= CACHE_SIZE:
             self._known.clear()
         self._known[mark] = (now + CACHE_SECONDS, uid)

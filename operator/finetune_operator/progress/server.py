@@ -15,6 +15,8 @@ from finetune_operator.cluster.client import ApiError
 from finetune_operator.progress.senders import NotOursError, UnknownTokenError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from finetune_operator.cluster.queue import Queue
     from finetune_operator.progress.inbox import Inbox
     from finetune_operator.progress.senders import Sender, Senders
@@ -39,10 +41,12 @@ def application(senders: Senders, inbox: Inbox, queue: Queue) -> web.Application
 
 
 @web.middleware
-async def _counted(request: web.Request, handler: web.RequestHandler) -> web.StreamResponse:  # type: ignore[type-arg]
+async def _counted(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
     """Count every answer, refusals too."""
     try:
-        answer: web.StreamResponse = await handler(request)
+        answer = await handler(request)
     except web.HTTPException as refusal:
         metrics.REPORTS.labels(str(refusal.status)).inc()
         raise
