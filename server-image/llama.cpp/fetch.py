@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 - a program of the image's build, no part of a package
 """Fetch llama.cpp's source: the copy inside llama-cpp-python's source archive, checked by its SHA-256.
 
 Usage: ``python3 fetch.py <version> <sha256> <folder>``. ``pip download`` would do, but it also prepares the package's

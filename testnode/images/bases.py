@@ -15,8 +15,21 @@ from testnode.images.requirements import constraints, uv_install
 
 DEBIAN = "bookworm"
 PYTHON = "3.11"
-PACKAGES = ("ca-certificates", "python3", "python3-venv", "python3-pip", "build-essential", "cmake", "ninja-build", "ccache")
-UNREAD = ("var/cache/apt/archives/*.deb", "var/lib/apt/lists/*", *(f"usr/share/{it}/*" for it in ("doc", "man", "info", "locale")))
+PACKAGES = (
+    "ca-certificates",
+    "python3",
+    "python3-venv",
+    "python3-pip",
+    "build-essential",
+    "cmake",
+    "ninja-build",
+    "ccache",
+)
+UNREAD = (
+    "var/cache/apt/archives/*.deb",
+    "var/lib/apt/lists/*",
+    *(f"usr/share/{it}/*" for it in ("doc", "man", "info", "locale")),
+)
 SITE = f"/usr/local/lib/python{PYTHON}/dist-packages"
 SLIM = Path(__file__).with_name("slim.py")
 PREFIX = "localhost/finetune"
@@ -63,7 +76,7 @@ def build_cpu(buildah: Buildah, base: str, pins: str, image: str) -> None:
 
 
 def install(buildah: Buildah, pins: str) -> Path:
-    """torch as the package index has it, in a folder of its own."""
+    """What the package index calls torch, in a folder of its own."""
     site, pinned = buildah.folder / "site", buildah.folder / "constraints.txt"
     shutil.rmtree(site, ignore_errors=True)
     pinned.write_text(pins)

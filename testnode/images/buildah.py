@@ -122,6 +122,6 @@ def ensure_programs() -> None:
 
 
 def pip_configuration() -> str:
-    """pip's own bundle of certificates may not be enough here, and the index may be another."""
+    """The bundle of certificates that pip brings may not be enough here, and the index may be another."""
     index = os.environ.get("PIP_INDEX_URL")
     return f"[global]\ncert = {TRUST}\n" + (f"index-url = {index}\n" if index else "")

@@ -22,9 +22,12 @@ def extract(buildah: Buildah) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Copy beside the target first: nobody ever sees half of it."""
-    fresh = target.with_suffix(".new")
-    shutil.rmtree(fresh, ignore_errors=True)
+    """Copy beside the target and rename: whoever uses it meanwhile never sees half of it."""
+    fresh, old = (target.with_name(f"{target.name}.{state}") for state in ("new", "old"))
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
     shutil.copytree(source, fresh)
-    shutil.rmtree(target, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
     fresh.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
