@@ -15,7 +15,7 @@ from finetune_server.convert.files import to_gguf
 from finetune_server.drain import drain, running_requests
 from finetune_server.evaluate.rows import Question
 from finetune_server.evaluate.server import LOCAL, LlamaServer, free_port
-from finetune_server.evaluate.work import evaluate
+from finetune_server.evaluate.work import evaluate, measure
 from finetune_server.gguf import read_gguf
 from finetune_server.llama import build, known_architectures
 from finetune_server.verify import verify
@@ -169,8 +169,16 @@ def test_a_file_that_cannot_be_loaded_fails_with_the_servers_words(tmp_path: Pat
 
 def test_a_question_that_is_refused_is_an_empty_answer(served: ServeSpec) -> None:
     """The server wants a key, and we have none."""
-    asking = LlamaServer(served)
-    assert asking.ask(Question([{"role": "user", "content": "x"}], "x", 1), 4).text == ""
+    answer = LlamaServer(served).ask(Question([{"role": "user", "content": "x"}], "x", 1), 4)
+    assert (answer.text, answer.stopped, answer.refusal[:3]) == ("", False, "401")
+
+
+def test_a_model_that_answers_nothing_at_all_is_not_published(spec: RunSpec, served: ServeSpec) -> None:
+    """No question fits into the context: every row has more words than it."""
+    questions = [Question([{"role": "user", "content": "garden " * 9000}], "x", line) for line in (1, 2)]
+    with pytest.raises(StageError, match="refused every question") as caught:
+        measure(spec, Path(served.model_path), questions, [])
+    assert caught.value.reason.name == "ServerFailed"
 
 
 def test_evaluate_publishes_a_version_that_verifies(

@@ -28,6 +28,8 @@ class Answer:
     stopped: bool
     """It ended by itself, not at the limit."""
     tokens: int = 0
+    refusal: str = ""
+    """What the server said instead."""
 
 
 def score(expected: Sequence[str], answers: Sequence[Answer], seconds: float) -> Scores:

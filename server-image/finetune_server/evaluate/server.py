@@ -71,7 +71,7 @@ class LlamaServer:
             raise self._failed(f"did not answer the question of line {question.line}") from error
         if status != http.HTTPStatus.OK:
             log.warning("Line %d: the server answered %d: %s", question.line, status, answer)
-            return Answer("", stopped=False)
+            return Answer("", stopped=False, refusal=f"{status} {answer}")
         choice = answer["choices"][0]
         return Answer(
             choice["message"]["content"] or "", choice["finish_reason"] == "stop", answer["usage"]["completion_tokens"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from finetune_trainer.contract.paths import GGUF, REPORT
 from finetune_trainer.contract.results import DatasetFacts, EvaluateFacts, ExportFacts, Scores, StageResult, TrainFacts
-from finetune_trainer.stage import now, read_result, require_result
+from finetune_trainer.stage import StageError, now, read_result, require_result
 
 from finetune_server.contract import ServeSpec
 from finetune_server.convert.work import base_gguf, convert_base, require_facts
@@ -87,6 +87,8 @@ def measure(spec: RunSpec, gguf: Path, questions: list[Question], extra_args: li
         start = time.monotonic()
         answers = list(pool.map(lambda question: server.ask(question, spec.evaluation.max_tokens), questions))
         seconds = time.monotonic() - start
+    if answers and all(answer.refusal for answer in answers):
+        raise StageError("ServerFailed", f"llama-server refused every question ({gguf}): {answers[0].refusal}")
     scores = score([question.expected for question in questions], answers, seconds)
     log.info("%s: %s", gguf.name, scores.to_json())
     return Measured(answers, scores)
