@@ -7,7 +7,7 @@ from pathlib import Path
 from testnode.console import NodeError, complain
 from testnode.images import bases, requirements
 from testnode.images.buildah import Buildah, ensure_programs
-from testnode.images.catalogue import IMAGES, build, give
+from testnode.images.catalogue import IMAGES, Image, build, give
 from testnode.images.extract import extract
 from testnode.settings import Settings, cache_folder
 
@@ -40,24 +40,30 @@ def main(arguments: list[str]) -> int:
 
 
 def _act(chosen: argparse.Namespace, buildah: Buildah) -> None:
-    if chosen.command == "build":
-        ensure_programs()
     if chosen.command == "requirements":
         (requirements.check if chosen.check else requirements.write)(ROOT)
-    elif chosen.command == "extract":
-        extract(buildah)
-    elif chosen.image == "base":
-        bases.cpu(buildah, ROOT)
-    else:
-        _each(chosen, buildah)
-
-
-def _each(chosen: argparse.Namespace, buildah: Buildah) -> None:
-    for image in IMAGES.values() if chosen.image == "all" else [IMAGES[chosen.image]]:
+        return
+    with buildah.alone():
         if chosen.command == "build":
-            build(buildah, ROOT, image)
+            _build(chosen.image, buildah)
+        elif chosen.command == "load":
+            for image in _images(chosen.image):
+                give(buildah, Settings(cache_folder()), image)
         else:
-            give(buildah, Settings(cache_folder()), image)
+            extract(buildah)
+
+
+def _build(name: str, buildah: Buildah) -> None:
+    ensure_programs()
+    if name == "base":
+        bases.cpu(buildah, ROOT)
+        return
+    for image in _images(name):
+        build(buildah, ROOT, image)
+
+
+def _images(name: str) -> list[Image]:
+    return list(IMAGES.values()) if name == "all" else [IMAGES[name]]
 
 
 if __name__ == "__main__":

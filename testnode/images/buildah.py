@@ -1,5 +1,6 @@
 """buildah, with a storage of its own, so that it never meets another one on the machine."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -62,6 +63,17 @@ class Buildah:
         if status:
             message = f"`{' '.join(argv[:1] + argv[-2:])}` ended with status {status}; {tail(log)}"
             raise NodeError(message)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One build at a time: a second one waits here, and finds most of its work done."""
+        with (self.folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                with step("waiting for another build of images"):
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     @contextmanager
     def container(self, image: str) -> Iterator["Container"]:
