@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from finetune_trainer.sources import web
+from finetune_trainer.sources.datasets import Datasets
+from finetune_trainer.sources.hub import Hub
 from finetune_trainer.sources.web import Download, Rules
 from finetune_trainer.stage import StageError
 
@@ -155,6 +157,21 @@ def test_says_why_it_cannot_have_a_file(server: Server, target: Path, path: str)
         Download(server.url(path), target, None, PRIVATE).run()
     assert told.value.reason.name == reason
     assert sentence in told.value.message
+
+
+def test_what_may_be_a_secret_is_not_told(server: Server, target: Path) -> None:
+    with pytest.raises(StageError) as told:
+        Download(server.url("missing?signature=s3cret"), target, None, PRIVATE).run()
+    assert told.value.message == f"{server.url('missing')} does not exist (HTTP 404)."
+
+
+def test_a_dataset_takes_its_token_from_the_environment(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATASET_TOKEN", "t0ken")
+    datasets = Datasets(Hub("https://hub.invalid", tmp_path), tmp_path, tmp_path / "downloads", PRIVATE)
+    assert datasets.open(server.url("rows"), "dataset").read_bytes() == BODY
+    assert server.tokens == ["Bearer t0ken"]
 
 
 def test_a_token_that_is_refused_is_not_told(server: Server, target: Path) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+
+from huggingface_hub.utils import disable_progress_bars
 
 from finetune_trainer.prepare.work import prepare
 from finetune_trainer.stage import run_stage
 
 if __name__ == "__main__":
+    # Our own lines tell the progress of downloads; bars and requests would drown them.
+    disable_progress_bars()
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     sys.exit(run_stage("prepare", prepare))

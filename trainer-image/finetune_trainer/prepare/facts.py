@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
 from finetune_trainer.contract.results import ModelFacts
 from finetune_trainer.stage import StageError
 
@@ -25,6 +23,8 @@ _MATRIX = 2
 
 def check_config(config: dict[str, Any], model: ModelSpec) -> None:
     """Refuse what cannot be trained, before the weights are fetched."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES  # noqa: PLC0415 - takes seconds
+
     kind = config.get("model_type")
     if kind not in CONFIG_MAPPING_NAMES and not model.trust_remote_code:
         raise StageError(

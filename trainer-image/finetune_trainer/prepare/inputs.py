@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def hub(spec: RunSpec, paths: RunPaths, token: str | None) -> Hub:
     """The hub of this run: the spec's, the environment's or the public one."""
     endpoint = spec.hub_endpoint or os.environ.get("HF_ENDPOINT") or PUBLIC
-    return Hub(endpoint.rstrip("/"), Path(paths.hub_cache) / "hub", token)
+    return Hub(endpoint.rstrip("/"), Path(paths.hub_cache) / "hub", token or None)
 
 
 def open_model(spec: RunSpec, paths: RunPaths, sources: Path) -> BaseModel:
@@ -42,6 +43,7 @@ def read_rows(spec: RunSpec, paths: RunPaths, sources: Path) -> tuple[list[Repor
     datasets = Datasets(hub(spec, paths, token), sources, downloads, Rules(spec.allow_private_addresses))
     named = {"dataset": spec.dataset.source, "validation": spec.dataset.validation.source}
     reports = [_checked(spec, datasets.open(source, role), source) for role, source in named.items() if source]
+    shutil.rmtree(downloads, ignore_errors=True)
     rows = reports[0].conversations
     held_out = reports[1].conversations if len(reports) > 1 else None
     parts = Split(rows, held_out) if held_out else split(rows, spec.dataset.validation, spec.training.seed)
@@ -49,7 +51,7 @@ def read_rows(spec: RunSpec, paths: RunPaths, sources: Path) -> tuple[list[Repor
 
 
 def _checked(spec: RunSpec, file: Path, source: str) -> Report:
-    report = check(file, source.rpartition("/")[2], spec.dataset)
+    report = check(file, address.file_name(source), spec.dataset)
     failure = report.failure()
     if failure:
         raise StageError(failure.reason, failure.message)

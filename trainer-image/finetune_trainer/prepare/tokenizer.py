@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from finetune_trainer.data.faults import Fault
 from finetune_trainer.stage import StageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from transformers import PreTrainedTokenizerBase
 
     from finetune_trainer.contract.runspec import ModelSpec
     from finetune_trainer.data import Conversation
@@ -59,6 +60,8 @@ class Tokenizer:
     @classmethod
     def load(cls, folder: Path, model: ModelSpec) -> Tokenizer:
         """Load it, offline, from the folder that train will load it from."""
+        from transformers import AutoTokenizer  # noqa: PLC0415 - takes seconds: bad rows must be told before
+
         try:
             inner = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=model.trust_remote_code)
         except (OSError, ValueError, KeyError, ImportError) as error:

@@ -14,7 +14,7 @@ from finetune_trainer.prepare import facts, inputs, tokenizer
 from finetune_trainer.prepare.labels import Labeller
 from finetune_trainer.prepare.report import Counted
 from finetune_trainer.prepare.rows import Rows, check_lengths, tokenize
-from finetune_trainer.sources import shards
+from finetune_trainer.sources import address, shards
 from finetune_trainer.sources.models import CONFIG
 from finetune_trainer.stage import StageError, now, read_result
 
@@ -79,7 +79,7 @@ def _labeller(spec: RunSpec, paths: RunPaths, model: BaseModel) -> Labeller:
 
 
 def _tokenized(spec: RunSpec, labeller: Labeller, *parts: list[Conversation]) -> tuple[Rows, ...]:
-    name = spec.dataset.source.rpartition("/")[2]
+    name = address.file_name(spec.dataset.source)
     if any(row.messages for row in parts[0]) and not labeller.tokenizer.inner.chat_template:
         raise StageError("EndOfTurnMismatch", f"The tokenizer of {spec.model.source} has no chat template.")
     tokenized = tuple(tokenize(part, labeller, spec.training.max_length, name) for part in parts)

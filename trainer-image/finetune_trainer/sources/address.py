@@ -33,3 +33,8 @@ def parse(source: str, field: str) -> Address:
     elif scheme == "https" and rest:
         return Address(scheme, source)
     raise StageError("InvalidSpec", f"{field}: '{source}' is no address that can be read from.")
+
+
+def file_name(source: str) -> str:
+    """What to call a dataset's file in a message; what follows a question mark may be a secret."""
+    return source.partition("?")[0].rpartition("/")[2]

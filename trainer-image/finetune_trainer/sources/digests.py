@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from finetune_trainer.sources.shards import drop_pages
-from finetune_trainer.stage import write_file
+from finetune_trainer.stage import locked, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +18,11 @@ _CHUNK = 8 * 1024 * 1024
 
 def of_folder(folder: Path, names: Iterable[str], memory: Path) -> str:
     """One digest over names and contents. ``memory`` is a JSON file that remembers single files."""
+    with locked(memory.with_suffix(".lock")):  # two jobs may start from the same base at once
+        return _of_folder(folder, names, memory)
+
+
+def _of_folder(folder: Path, names: Iterable[str], memory: Path) -> str:
     known: dict[str, str] = json.loads(memory.read_text(encoding="utf-8")) if memory.exists() else {}
     state = hashlib.sha256()
     for name in sorted(names):

@@ -96,6 +96,11 @@ class Download:
     validator: str | None = None
     """ETag or date of the part that is there; without one, a part is worth nothing."""
 
+    @property
+    def shown(self) -> str:
+        """The address in messages."""
+        return _shown(self.url)
+
     def run(self) -> Path:
         """Fetch it. Raises StageError."""
         self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,12 +111,12 @@ class Download:
                 self._attempt()
             except (Passing, OSError, http.client.HTTPException) as error:
                 why = str(error) or type(error).__name__
-                log.warning("%s: %s (attempt %d of %d)", self.url, why, attempt + 1, ATTEMPTS)
+                log.warning("%s: %s (attempt %d of %d)", self.shown, why, attempt + 1, ATTEMPTS)
                 if attempt + 1 < ATTEMPTS:
                     self.rules.sleep(2.0**attempt)
             else:
                 return self.target
-        raise StageError("HubUnreachable", f"{self.url} could not be fetched in {ATTEMPTS} attempts: {why}.")
+        raise StageError("HubUnreachable", f"{self.shown} could not be fetched in {ATTEMPTS} attempts: {why}.")
 
     def _attempt(self) -> None:
         url = self.url
@@ -120,13 +125,13 @@ class Download:
             if onward is None:
                 return
             url = urljoin(url, onward)
-        raise StageError("DatasetNotFound", f"{self.url} leads through more than {MAX_REDIRECTS} redirects.")
+        raise StageError("DatasetNotFound", f"{self.shown} leads through more than {MAX_REDIRECTS} redirects.")
 
     def _request(self, url: str) -> str | None:
         """Ask one address; returns where it sends us, or None once the file is there."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname:
-            raise StageError("AddressNotAllowed", f"{self.url} leads to {url}, which is not https://.")
+            raise StageError("AddressNotAllowed", f"{self.shown} leads to {_shown(url)}, which is not https://.")
         connection = PinnedConnection(parts.hostname, parts.port or 443, self.rules)
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -152,14 +157,14 @@ class Download:
     def _refuse(self, response: http.client.HTTPResponse) -> None:
         status = response.status
         if status in _GONE:
-            raise StageError("DatasetNotFound", f"{self.url} does not exist (HTTP {status}).")
+            raise StageError("DatasetNotFound", f"{self.shown} does not exist (HTTP {status}).")
         if status in _CLOSED:
             ask = (
                 "the token of dataset.tokenSecretRef is refused"
                 if self.token
                 else "it needs a token: name one in dataset.tokenSecretRef"
             )
-            raise StageError("DatasetNotFound", f"{self.url} may not be read (HTTP {status}): {ask}.")
+            raise StageError("DatasetNotFound", f"{self.shown} may not be read (HTTP {status}): {ask}.")
         if status not in {_OK, _PART}:
             raise Passing(f"HTTP {status}")
 
@@ -172,6 +177,12 @@ class Download:
                 got += len(chunk)
                 file.write(chunk)
                 if file.tell() > self.rules.max_bytes:
-                    raise StageError("DatasetInvalid", f"{self.url} is larger than {human(self.rules.max_bytes)}.")
+                    raise StageError("DatasetInvalid", f"{self.shown} is larger than {human(self.rules.max_bytes)}.")
         if expected is not None and got < expected:
             raise Passing(f"the connection ended after {got} of {expected} bytes")
+
+
+def _shown(url: str) -> str:
+    """An address without what may be a secret: what follows a question mark, and what stands before an @."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
