@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from finetune_trainer.contract.base import Wire
 from pydantic import Field
+
+if TYPE_CHECKING:
+    from finetune_trainer.contract.runspec import RunSpec
 
 LLAMA_CPP_ENV = "FINETUNE_LLAMA_CPP"
 LLAMA_CPP = "/opt/llama.cpp"
@@ -18,12 +21,17 @@ LLAMA_CPP = "/opt/llama.cpp"
 API_KEY_FILE = "/run/secrets/finetune/api-key"
 """Where a server finds its keys, one per line."""
 PORT = 8080
+EVALUATION_PARALLEL = 4
+"""Questions at the same time: one pass over the weights serves them all."""
+UNIFIED_PLATFORM = "dgx-spark"
 
 KvCacheType = Literal["f16", "bf16", "q8_0", "q4_0"]
 Reasoning = Literal["on", "off", "auto"]
 Acceleration = Literal["cuda", "cpu"]
 
 _PROMPT_CACHE_MIB = 2048
+_CONTEXT_STEP = 256
+"""llama-server rounds a context up to a multiple of this."""
 
 
 class GgufFacts(Wire):
@@ -73,6 +81,20 @@ class ServeSpec(Wire):
     def prompt_cache_mib(self) -> int:
         """Host memory for the states of earlier prompts: only where it is not the memory that the model needs."""
         return _PROMPT_CACHE_MIB if self.acceleration == "cuda" and not self.unified_memory else 0
+
+
+def evaluation_spec(run: RunSpec, model_path: str = "") -> ServeSpec:
+    """How evaluate serves a model: as it will be served, with room for the longest row. The operator plans with it."""
+    longest = run.training.max_length + run.evaluation.max_tokens
+    return ServeSpec(
+        model_path=model_path,
+        alias="model",
+        context_length=-(-longest // _CONTEXT_STEP) * _CONTEXT_STEP,
+        parallel=EVALUATION_PARALLEL,
+        acceleration=run.device,
+        unified_memory=run.platform == UNIFIED_PLATFORM,
+        api_key_file=None,
+    )
 
 
 def llama_cpp() -> Path:

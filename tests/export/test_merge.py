@@ -13,6 +13,7 @@ import torch
 from finetune_trainer.export import merge as merging
 from finetune_trainer.export.checkpoint import open_checkpoint
 from finetune_trainer.export.work import merge_and_prove
+from finetune_trainer.prepare.tokenizer import copy_files
 from finetune_trainer.stage import StageError
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
@@ -70,10 +71,13 @@ def test_files_keep_names_headers_and_bytes(base: Path, make_adapter: MakeAdapte
 
 
 def test_only_the_chat_template_may_differ(base: Path, make_adapter: MakeAdapter, tmp_path: Path) -> None:
-    merge_and_prove(base, make_adapter(), tmp_path / "merged", "new")
+    (base / "chat_template.json").write_text('{"chat_template": "old"}')
+    copy_files(base, tmp_path / "tokenizer", "new")
+    merge_and_prove(base, make_adapter(), tmp_path / "merged", tmp_path / "tokenizer")
     config = json.loads((tmp_path / "merged" / "tokenizer_config.json").read_text())
     assert config == {"tokenizer_class": "Strange", "chat_template": "new"}
     assert (tmp_path / "merged" / "chat_template.jinja").read_text() == "new"
+    assert not (tmp_path / "merged" / "chat_template.json").exists()
 
 
 def test_rounding_is_measured(base: Path, make_adapter: MakeAdapter, tmp_path: Path) -> None:
@@ -193,8 +197,8 @@ def test_cut_shard_is_named(base: Path) -> None:
 def test_names_go_back_through_transformers_conversion(base: Path, make_adapter: MakeAdapter, tmp_path: Path) -> None:
     """A vision-language checkpoint, of which the text model alone was trained: its tensors have another prefix."""
     text = {
-        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "vocab_size": 128, "head_dim": 16, "layer_types": ["full_attention"] * 2,
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "vocab_size": 128, "head_dim": 16, "layer_types": ["full_attention"] * 2,
     }  # fmt: skip
     vision = {"depth": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 64}
     for path in base.iterdir():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from finetune_server.contract import GgufFacts, ServeSpec
+from finetune_server.contract import GgufFacts, evaluation_spec
 from finetune_server.memory import plan_serving
 from finetune_trainer.memory import plan_training
 
@@ -14,6 +14,7 @@ from finetune_operator.core import platforms, sizes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from finetune_server.contract import ServeSpec
     from finetune_trainer.contract.results import ModelFacts
     from finetune_trainer.contract.runspec import RunSpec
 
@@ -22,7 +23,6 @@ EXPORT_BYTES = 4 * sizes.GIB
 """Converter and quantizer, on top of the tensors that the merge holds at a time."""
 EVALUATE_BYTES = sizes.GIB
 """The program that asks, on top of the server that answers."""
-EVALUATE_CONTEXT = 8192
 
 
 class Columns(Protocol):
@@ -84,14 +84,8 @@ def _export(base: ModelFacts) -> int:
 
 def _evaluate(spec: RunSpec, base: ModelFacts) -> Columns:
     """Base and tuned are served one after the other, from files that are no larger than the base."""
-    serve = ServeSpec(
-        model_path="",
-        alias="",
-        context_length=max(EVALUATE_CONTEXT, spec.training.max_length),
-        acceleration="cuda" if spec.device == "cuda" else "cpu",
-        unified_memory=platforms.unified(spec.platform),
-    )
-    return plan_serving(serve, GgufFacts.model_validate(base.model_dump(include=set(GgufFacts.model_fields))))
+    facts = GgufFacts.model_validate(base.model_dump(include=set(GgufFacts.model_fields)))
+    return plan_serving(evaluation_spec(spec), facts)
 
 
 def _parts(plan: Columns) -> dict[str, int]:

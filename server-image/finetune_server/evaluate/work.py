@@ -17,7 +17,7 @@ from finetune_trainer.contract.paths import GGUF, REPORT
 from finetune_trainer.contract.results import DatasetFacts, EvaluateFacts, ExportFacts, Scores, StageResult, TrainFacts
 from finetune_trainer.stage import StageError, now, read_result, require_result
 
-from finetune_server.contract import ServeSpec
+from finetune_server.contract import EVALUATION_PARALLEL, evaluation_spec
 from finetune_server.convert.work import base_gguf, convert_base, require_facts
 from finetune_server.evaluate.metrics import Answer, score
 from finetune_server.evaluate.picture import loss_picture
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from finetune_trainer.contract.paths import RunPaths
     from finetune_trainer.contract.runspec import RunSpec
 
+    from finetune_server.contract import ServeSpec
+
 log = logging.getLogger("finetune")
 
-PARALLEL = 4
-"""Questions at the same time: one pass over the weights serves them all."""
-_CONTEXT_STEP = 256
 _LIBRARIES = ("finetune-server", "finetune-trainer", "numpy", "safetensors", "torch", "transformers")
 
 
@@ -83,7 +82,7 @@ def _measure_and_publish(spec: RunSpec, paths: RunPaths, inputs: str, folder: Pa
 
 def measure(spec: RunSpec, gguf: Path, questions: list[Question], extra_args: list[str]) -> Measured:
     """Serve one model and ask it everything."""
-    with LlamaServer(serve_spec(spec, gguf, extra_args)) as server, ThreadPoolExecutor(PARALLEL) as pool:
+    with LlamaServer(serve_spec(spec, gguf, extra_args)) as server, ThreadPoolExecutor(EVALUATION_PARALLEL) as pool:
         start = time.monotonic()
         answers = list(pool.map(lambda question: server.ask(question, spec.evaluation.max_tokens), questions))
         seconds = time.monotonic() - start
@@ -95,21 +94,9 @@ def measure(spec: RunSpec, gguf: Path, questions: list[Question], extra_args: li
 
 
 def serve_spec(spec: RunSpec, gguf: Path, extra_args: list[str]) -> ServeSpec:
-    """As it will be served, but for the address, and with room for the longest row."""
-    longest = spec.training.max_length + spec.evaluation.max_tokens
-    return ServeSpec(
-        model_path=str(gguf),
-        alias=gguf.stem,
-        context_length=-(-longest // _CONTEXT_STEP) * _CONTEXT_STEP,
-        parallel=PARALLEL,
-        acceleration=spec.device,
-        unified_memory=spec.platform == "dgx-spark",
-        api_key_file=None,
-        host=LOCAL,
-        port=free_port(),
-        threads=len(os.sched_getaffinity(0)),
-        extra_args=extra_args,
-    )
+    """As the contract says, here and on this pod's cores."""
+    here = {"host": LOCAL, "port": free_port(), "threads": len(os.sched_getaffinity(0)), "extra_args": extra_args}
+    return evaluation_spec(spec, str(gguf)).model_copy(update=here)
 
 
 def _base(spec: RunSpec, paths: RunPaths) -> Path:

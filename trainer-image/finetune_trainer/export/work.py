@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +12,15 @@ from finetune_trainer.export.adapter import count_modules, read_adapter, read_co
 from finetune_trainer.export.checkpoint import open_checkpoint
 from finetune_trainer.export.merge import merge
 from finetune_trainer.export.proof import LARGE_ROUNDING, Proof, prove
-from finetune_trainer.files import settle_folder
-from finetune_trainer.stage import StageError, now, read_result, require_result, write_file
+from finetune_trainer.files import copy_file, settle_folder
+from finetune_trainer.stage import StageError, now, read_result, require_result
 
 if TYPE_CHECKING:
     from finetune_trainer.contract.paths import RunPaths
     from finetune_trainer.contract.runspec import RunSpec
+
+
+_TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")
 
 
 def export(spec: RunSpec, paths: RunPaths) -> StageResult:
@@ -29,9 +31,8 @@ def export(spec: RunSpec, paths: RunPaths) -> StageResult:
     if done is not None and done.inputs == inputs:
         return done
     target = Path(paths.stage("export")) / "merged"
-    proof = merge_and_prove(
-        _base_folder(paths), Path(paths.stage("train")) / "adapter", target, spec.model.chat_template
-    )
+    tokenizer = Path(paths.stage("prepare")) / "tokenizer" if spec.model.chat_template else None
+    proof = merge_and_prove(_base_folder(paths), Path(paths.stage("train")) / "adapter", target, tokenizer)
     facts = ExportFacts(merged_modules=proof.modules, largest_rounding=proof.largest_rounding)
     return StageResult(
         stage="export", run_digest=paths.run_digest, inputs=inputs, message=_message(proof),
@@ -39,7 +40,7 @@ def export(spec: RunSpec, paths: RunPaths) -> StageResult:
     )  # fmt: skip
 
 
-def merge_and_prove(base_folder: Path, adapter: Path, target: Path, chat_template: str | None) -> Proof:
+def merge_and_prove(base_folder: Path, adapter: Path, target: Path, tokenizer: Path | None) -> Proof:
     """Write the merged model beside its place, prove it, and only then put it there."""
     partial = target.with_name(target.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -52,20 +53,20 @@ def merge_and_prove(base_folder: Path, adapter: Path, target: Path, chat_templat
         raise StageError(
             "MergeNotProven", f"The adapter has {count_modules(adapter)} modules; {proof.modules} were merged."
         )
-    if chat_template is not None:
-        set_chat_template(partial, chat_template)
+    if tokenizer is not None:
+        _take_chat_template(tokenizer, partial)
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
     settle_folder(target.parent)
     return proof
 
 
-def set_chat_template(folder: Path, template: str) -> None:
-    """Put the user's template where transformers and the converter look: all that may differ from the base."""
-    config_path = folder / "tokenizer_config.json"
-    config = json.loads(config_path.read_text(encoding="utf-8"))
-    write_file(config_path, json.dumps(config | {"chat_template": template}, ensure_ascii=False, indent=2))
-    write_file(folder / "chat_template.jinja", template)
+def _take_chat_template(tokenizer: Path, target: Path) -> None:
+    """The user's own template, as prepare has set it: all that may differ from the base's files."""
+    for name in _TEMPLATE_FILES:
+        (target / name).unlink(missing_ok=True)
+        if (tokenizer / name).exists():
+            copy_file(tokenizer / name, target / name)
 
 
 def _base_folder(paths: RunPaths) -> Path:
