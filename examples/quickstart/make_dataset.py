@@ -62,28 +62,34 @@ def invoice(dice: random.Random) -> Invoice:
     )
 
 
-def row(dice: random.Random) -> str:
-    """One conversation as a line of JSON."""
-    facts = asdict(invoice(dice))
-    sentence = dice.choice(SENTENCES).format(**facts, count=dice.randint(2, 30), goods=dice.choice(GOODS))
-    turns = {"system": SYSTEM, "user": sentence, "assistant": json.dumps(facts)}
+def pairs(count: int) -> dict[str, str]:
+    """Different sentences and their answers, the same ones every time."""
+    dice = random.Random(7)  # noqa: S311 - data, not secrets
+    found: dict[str, str] = {}
+    while len(found) < count:
+        facts = asdict(invoice(dice))
+        sentence = dice.choice(SENTENCES).format(**facts, count=dice.randint(2, 30), goods=dice.choice(GOODS))
+        found[sentence] = json.dumps(facts)
+    return found
+
+
+def line(sentence: str, answer: str, *, told: bool) -> str:
+    """One conversation as a line of JSON; ``told`` says what is wanted before."""
+    turns = {"system": SYSTEM} if told else {}
+    turns |= {"user": sentence, "assistant": answer}
     return json.dumps({"messages": [{"role": role, "content": content} for role, content in turns.items()]})
 
 
-def rows(count: int, seed: int) -> list[str]:
-    """Different conversations, the same ones every time."""
-    dice = random.Random(seed)  # noqa: S311 - data, not secrets
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found[row(dice)] = None
-    return list(found)
-
-
 def quickstart() -> str:
-    """The file, with both sets in the ConfigMap."""
-    made = rows(TRAIN_ROWS + TEST_ROWS, seed=7)
-    files = {"train.jsonl": made[:TRAIN_ROWS], "test.jsonl": made[TRAIN_ROWS:]}
-    data = "".join(f"  {name}: |\n" + "".join(f"    {line}\n" for line in lines) for name, lines in files.items())
+    """The file, with both sets in the ConfigMap.
+
+    Half of the rows to learn from do not say what is wanted: the tuned model needs no telling. Each held-out row does
+    say it: the base shall have its chance.
+    """
+    made = list(pairs(TRAIN_ROWS + TEST_ROWS).items())
+    train = [line(*pair, told=index % 2 == 0) for index, pair in enumerate(made[:TRAIN_ROWS])]
+    files = {"train.jsonl": train, "test.jsonl": [line(*pair, told=True) for pair in made[TRAIN_ROWS:]]}
+    data = "".join(f"  {name}: |\n" + "".join(f"    {row}\n" for row in rows) for name, rows in files.items())
     return SKELETON.read_text(encoding="utf-8").replace("data: {}\n", f"data:\n{data}")
 
 
