@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from finetune_operator.cluster.client import Client
 from finetune_operator.cluster.connection import Connection, login
-from finetune_operator.cluster.resources import BY_KIND, Resource
+from finetune_operator.cluster.resources import BY_KIND, Key, Resource
 from finetune_operator.core.types import ObjectRef
 
 if TYPE_CHECKING:
@@ -256,7 +256,10 @@ async def _running(peer: Peer) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def _namespace(client: Client, name: str) -> AsyncIterator[None]:
-    """A namespace without room for pods. It stays until the end of the whole benchmark."""
+    """A namespace without room for pods; one of an earlier run must be gone first."""
+    async with asyncio.timeout(LAST):
+        while await client.get(Key("Namespace", "", name)):
+            await asyncio.sleep(1)
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-pods", "namespace": name}}
     await client.create({**quota, "spec": {"hard": {"pods": "0"}}})

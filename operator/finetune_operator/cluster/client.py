@@ -62,7 +62,9 @@ class Client:
             answer = await self._call(
                 "GET", resource, resource.path(namespace), params=query, accept=_METADATA if metadata else _JSON
             )
-            yield [{**item, "apiVersion": resource.api_version, "kind": resource.kind} for item in answer["items"]]
+            # An empty list of metadata is null.
+            items = answer.get("items") or []
+            yield [{**item, "apiVersion": resource.api_version, "kind": resource.kind} for item in items]
             token = answer.get("metadata", {}).get("continue", "")
             if not token:
                 return
