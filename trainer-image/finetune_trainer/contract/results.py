@@ -16,6 +16,7 @@ class DatasetFacts(Wire):
 
     read: int = 0
     kept: int = 0
+    """Rows to learn from and rows held out, together."""
     dropped: dict[str, int] = Field(default_factory=dict)
     """Reason → rows, for example ``{"tooLong": 3, "noAnswer": 1}``."""
     validation_rows: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from finetune_trainer.contract.results import DatasetFacts
@@ -31,26 +32,31 @@ class Counted:
     train: Rows
     validation: Rows
 
+    @cached_property
     def facts(self) -> DatasetFacts:
         """The counts that go into the status."""
         return DatasetFacts(
             read=sum(report.read for report in self.reports),
-            kept=len(self.train.rows) + len(self.validation.rows),
+            kept=self.train.kept + self.validation.kept,
             dropped=self._dropped(),
-            validation_rows=len(self.validation.rows),
+            validation_rows=self.validation.kept,
             tokens=self.train.tokens,
             trainable_tokens=self.train.trainable,
             longest=max(self.train.lengths + self.validation.lengths),
             digest="-".join(report.digest() for report in self.reports),
         )
 
+    @cached_property
+    def duplicates(self) -> int:
+        """Held-out rows that are also learned."""
+        return self.split.duplicates()
+
     def sentence(self) -> str:
         """The counts for people."""
-        facts = self.facts()
+        facts, duplicates = self.facts, self.duplicates
         dropped = ", ".join(f"{count} {reason}" for reason, count in facts.dropped.items())
-        duplicates = self.split.duplicates()
         parts = [
-            f"{facts.read} rows read, {len(self.train.rows)} to learn from, {facts.validation_rows} held out",
+            f"{facts.read} rows read, {self.train.kept} to learn from, {facts.validation_rows} held out",
             f"; dropped: {dropped}" if dropped else "",
             f"; {duplicates} held-out rows are also learned" if duplicates else "",
             f"; {facts.tokens} tokens, {facts.trainable_tokens} of them learned.",
@@ -70,9 +76,9 @@ class Counted:
 
     def _report(self) -> dict[str, Any]:
         return {
-            "dataset": self.facts().model_dump(by_alias=True),
+            "dataset": self.facts.model_dump(by_alias=True),
             "files": [_file(report) for report in self.reports],
-            "duplicatesAcrossSplit": self.split.duplicates(),
+            "duplicatesAcrossSplit": self.duplicates,
             "train": _part(self.train),
             "validation": _part(self.validation),
         }
@@ -92,7 +98,7 @@ def _file(report: Report) -> dict[str, Any]:
 def _part(part: Rows) -> dict[str, Any]:
     longest = sorted(part.too_long, key=lambda one: -one[1])[:_EXAMPLES]
     return {
-        "rows": len(part.rows),
+        "rows": part.kept,
         "tokens": part.tokens,
         "trainableTokens": part.trainable,
         "unlearnedTurns": part.unlearned_turns,

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from finetune_trainer.data import Report
 from finetune_trainer.data.faults import Fault
@@ -20,42 +20,34 @@ if TYPE_CHECKING:
     from finetune_trainer.prepare.labels import Labelled, Labeller
 
 TOO_LONG = "tooLong"
-_EXAMPLES = 10
 
 
 @dataclass
 class Rows:
-    """One part of the split, tokenized, and what was counted on the way."""
+    """What was counted while one part of the split was written."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    kept: int = 0
+    tokens: int = 0
+    """Of the rows that are kept."""
+    trainable: int = 0
+    unlearned_turns: int = 0
     lengths: list[int] = field(default_factory=list)
     """Of all rows, the ones that are too long included."""
     too_long: list[tuple[int, int]] = field(default_factory=list)
     """(line, length in tokens)."""
-    trainable: int = 0
-    unlearned_turns: int = 0
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of the rows that are kept."""
-        return sum(len(row["input_ids"]) for row in self.rows)
-
-    def add(self, row: Conversation, labelled: Labelled, max_length: int) -> None:
-        """Take a row, or note that it is too long: it is never cut."""
+    def count(self, row: Conversation, labelled: Labelled, max_length: int) -> bool:
+        """Count a row; a row that is too long is not kept, and never cut."""
         length = len(labelled.input_ids)
         self.lengths.append(length)
         if length > max_length:
             self.too_long.append((row.line, length))
-            return
+            return False
+        self.kept += 1
+        self.tokens += length
         self.trainable += sum(label >= 0 for label in labelled.labels)
         self.unlearned_turns += labelled.unlearned_turns
-        self.rows.append(_as_json(row, labelled))
-
-    def write(self, path: Path) -> None:
-        """One JSON object per line."""
-        with path.open("w", encoding="utf-8") as file:
-            for row in self.rows:
-                file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+        return True
 
     def histogram(self) -> dict[str, int]:
         """How many rows have up to so many tokens, in powers of two."""
@@ -63,24 +55,29 @@ class Rows:
         return {f"up to {bound}": bounds[bound] for bound in sorted(bounds)}
 
 
-def _as_json(row: Conversation, labelled: Labelled) -> dict[str, Any]:
-    prompt = [message.for_chat() for message in row.messages[:-1]]
-    answer = row.messages[-1].content if row.messages else ""
-    ids = {"input_ids": labelled.input_ids, "labels": labelled.labels}
-    return {**ids, "prompt": prompt, "answer": answer, "line": row.line}
-
-
-def tokenize(rows: list[Conversation], labeller: Labeller, max_length: int, name: str) -> Rows:
-    """Every row; the faults of all of them are told together."""
+def tokenize(rows: list[Conversation], labeller: Labeller, max_length: int, name: str, target: Path) -> Rows:
+    """Write every row as one JSON object per line; the faults of all of them are told together."""
     done, report = Rows(), Report(name)
-    for row in rows:
-        try:
-            done.add(row, labeller.label(row), max_length)
-        except Fault as fault:
-            report.add(fault)
+    with target.open("w", encoding="utf-8") as file:
+        for row in rows:
+            try:
+                labelled = labeller.label(row)
+            except Fault as fault:
+                report.add(fault)
+                continue
+            if done.count(row, labelled, max_length):
+                file.write(_as_json(row, labelled) + "\n")
     if report.problem_count and (failure := report.failure()):
         raise StageError(failure.reason, failure.message)
     return done
+
+
+def _as_json(row: Conversation, labelled: Labelled) -> str:
+    prompt = [message.for_chat() for message in row.messages[:-1]]
+    answer = row.messages[-1].content if row.messages else ""
+    ids = {"input_ids": labelled.input_ids, "labels": labelled.labels}
+    said = {"prompt": prompt, "answer": answer, "line": row.line}
+    return json.dumps({**ids, **said}, ensure_ascii=False, separators=(",", ":"))
 
 
 def check_lengths(parts: tuple[Rows, ...], spec: RunSpec) -> None:
@@ -94,10 +91,9 @@ def check_lengths(parts: tuple[Rows, ...], spec: RunSpec) -> None:
         keep = f"maxLength {longest} keeps every row"
         drop = f"dataset.maxTruncatedFraction {_up(len(long) / total)} drops the long ones"
         raise StageError("DatasetTooLong", f"{over}; the longest has {longest} (line {line}). {keep}; {drop}.")
-    if not all(part.rows for part in parts):
-        raise StageError(
-            "DatasetEmpty", f"No row is left after dropping {len(long)} of {total} rows over {limit} tokens."
-        )
+    if not all(part.kept for part in parts):
+        dropped = f"{len(long)} of {total} rows have more than {limit} tokens"
+        raise StageError("DatasetEmpty", f"{dropped}: without them nothing is left to learn from or to hold out.")
 
 
 def _up(fraction: float) -> float:

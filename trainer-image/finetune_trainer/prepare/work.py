@@ -21,7 +21,7 @@ from finetune_trainer.stage import StageError, now, read_result
 if TYPE_CHECKING:
     from finetune_trainer.contract.paths import RunPaths
     from finetune_trainer.contract.runspec import RunSpec
-    from finetune_trainer.data import Conversation
+    from finetune_trainer.prepare.split import Split
     from finetune_trainer.sources.models import BaseModel
 
 log = logging.getLogger("finetune")
@@ -31,9 +31,7 @@ def prepare(spec: RunSpec, paths: RunPaths, sources: Path = Path(SOURCES_MOUNT))
     """Check the data, fetch the base, and leave what train needs."""
     started = now()
     reports, split = inputs.read_rows(spec, paths, sources)
-    log.info(
-        "Read %d rows: %d to learn from, %d to hold out.", reports[0].read, len(split.train), len(split.validation)
-    )
+    log.info("%d rows to learn from, %d to hold out.", len(split.train), len(split.validation))
     model = inputs.open_model(spec, paths, sources)
     digest = inputs.digest(model.revision, reports)
     model.fetch_small()
@@ -41,14 +39,21 @@ def prepare(spec: RunSpec, paths: RunPaths, sources: Path = Path(SOURCES_MOUNT))
     if earlier:
         model.fetch_weights()  # costs nothing, unless somebody has emptied the cache
         return earlier
+    folder = Path(paths.stage("prepare"))
     config = _config(spec, model)
-    labeller = _labeller(spec, paths, model)
-    counted = Counted(reports, split, *_tokenized(spec, labeller, split.train, split.validation))
+    counted = Counted(reports, split, *_tokenized(spec, _labeller(spec, model, folder), split, folder))
     found = _weights(spec, model, config)
-    _write(Path(paths.stage("prepare")), counted)
-    message = f"{counted.sentence()} Base: {found.architecture}, {found.parameters:,} parameters."
-    about = {"stage": "prepare", "run_digest": paths.run_digest, "inputs": digest, "message": message}
-    return StageResult(**about, started_at=started, finished_at=now(), dataset=counted.facts(), model=found)
+    counted.write(folder / "report.json")
+    return StageResult(
+        stage="prepare",
+        run_digest=paths.run_digest,
+        inputs=digest,
+        message=f"{counted.sentence()} Base: {found.architecture}, {found.parameters:,} parameters.",
+        started_at=started,
+        finished_at=now(),
+        dataset=counted.facts,
+        model=found,
+    )
 
 
 def _earlier(paths: RunPaths, digest: str) -> StageResult | None:
@@ -71,29 +76,24 @@ def _config(spec: RunSpec, model: BaseModel) -> dict[str, Any]:
     return config
 
 
-def _labeller(spec: RunSpec, paths: RunPaths, model: BaseModel) -> Labeller:
-    """The tokenizer from the folder that train will load it from."""
-    folder = Path(paths.stage("prepare")) / "tokenizer"
-    tokenizer.copy_files(model.folder, folder, spec.model.chat_template)
-    return Labeller(tokenizer.Tokenizer.load(folder, spec.model), spec.training.responses_only)
+def _labeller(spec: RunSpec, model: BaseModel, folder: Path) -> Labeller:
+    """With the tokenizer from the folder that train will load it from."""
+    tokenizer.copy_files(model.folder, folder / "tokenizer", spec.model.chat_template)
+    return Labeller(tokenizer.Tokenizer.load(folder / "tokenizer", spec.model), spec.training.responses_only)
 
 
-def _tokenized(spec: RunSpec, labeller: Labeller, *parts: list[Conversation]) -> tuple[Rows, ...]:
-    name = address.file_name(spec.dataset.source)
-    if any(row.messages for row in parts[0]) and not labeller.tokenizer.inner.chat_template:
+def _tokenized(spec: RunSpec, labeller: Labeller, split: Split, folder: Path) -> tuple[Rows, Rows]:
+    if any(row.messages for row in split.train) and not labeller.tokenizer.inner.chat_template:
         raise StageError("EndOfTurnMismatch", f"The tokenizer of {spec.model.source} has no chat template.")
-    tokenized = tuple(tokenize(part, labeller, spec.training.max_length, name) for part in parts)
-    check_lengths(tokenized, spec)
-    return tokenized
+    limit, dataset = spec.training.max_length, address.file_name(spec.dataset.source)
+    held_out = address.file_name(spec.dataset.validation.source or spec.dataset.source)
+    train = tokenize(split.train, labeller, limit, dataset, folder / "train.jsonl")
+    validation = tokenize(split.validation, labeller, limit, held_out, folder / "validation.jsonl")
+    check_lengths((train, validation), spec)
+    return train, validation
 
 
 def _weights(spec: RunSpec, model: BaseModel, config: dict[str, Any]) -> ModelFacts:
     tensors = model.fetch_weights()
     facts.check_targets((tensor.name for tensor in tensors), spec.lora)
     return facts.model_facts(model, config, tensors, spec.lora)
-
-
-def _write(folder: Path, counted: Counted) -> None:
-    counted.train.write(folder / "train.jsonl")
-    counted.validation.write(folder / "validation.jsonl")
-    counted.write(folder / "report.json")
