@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 from finetune_trainer import stage
 from finetune_trainer.contract.paths import RunPaths
 from finetune_trainer.contract.results import ModelFacts, StageResult
 from finetune_trainer.contract.runspec import DatasetSpec, Identity, LoraSpec, ModelSpec, RunSpec, TrainingSpec
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from tests.support.training import Run, write_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent
-os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # read when torch is imported
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,42 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore"))
 
 
-@dataclass(frozen=True)
-class Run:
-    """A run whose prepare stage has finished."""
-
-    spec: RunSpec
-    paths: RunPaths
-    root: Path
-
-    @property
-    def train(self) -> Path:
-        return Path(self.paths.stage("train"))
-
-    @property
-    def losses(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.train / "losses.jsonl").read_text().splitlines()]
-
-    def start(self) -> int:
-        """Run the stage as the pod's command does; returns the exit status."""
-        from finetune_trainer.train.work import work
-
-        return stage.run_stage("train", work)
-
-    @property
-    def termination(self) -> dict[str, Any]:
-        """What Kubernetes shows as the termination message."""
-        message: dict[str, Any] = json.loads((self.root / "termination").read_text())
-        return message
-
-
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of 2 layers with a tokenizer of 256 words."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
     folder = tmp_path_factory.mktemp("base")
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -102,7 +72,7 @@ def make_run(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
             dataset=DatasetSpec(source="configMap://rows/rows.jsonl"),
             lora=LoraSpec(rank=4, alpha=8, dropout=0.1),
             training=TrainingSpec.model_validate(settings),
-            recipe=recipe,  # type: ignore[arg-type]
+            recipe=recipe,
         )
         paths = RunPaths(spec.digest(), models=PurePosixPath(root / "models"), cache=PurePosixPath(root / "cache"))
         prepared = Path(paths.stage("prepare"))
@@ -124,14 +94,3 @@ def make_run(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     yield make
     os.environ.clear()
     os.environ.update(before)
-
-
-def write_rows(path: Path, count: int) -> None:
-    """Random rows whose second half is learned."""
-    numbers = random.Random(count)
-    with path.open("w") as file:
-        for line in range(count):
-            ids = [numbers.randint(3, 20) for _ in range(numbers.randint(8, 40))]
-            half = len(ids) // 2
-            row = {"input_ids": ids, "labels": [-100] * half + ids[half:], "prompt": [], "answer": "", "line": line}
-            file.write(json.dumps(row) + "\n")

@@ -7,25 +7,25 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+import torch
+from finetune_trainer.train.watchdog import Watchdog
+from safetensors.torch import load_file
+from transformers import Trainer
 
-if TYPE_CHECKING:
-    from conftest import Run
+from tests.support.training import Run
 
-MakeRun = Callable[..., "Run"]
+MakeRun = Callable[..., Run]
 
 
 def adapter_of(run: Run) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return load_file(run.train / "adapter" / "adapter_model.safetensors")
+    tensors: dict[str, Any] = load_file(run.train / "adapter" / "adapter_model.safetensors")
+    return tensors
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    import torch
-
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
@@ -34,8 +34,6 @@ def sigterm_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
     """Send SIGTERM to ourselves when the training comes to an event for the n-th time, as the kubelet may."""
 
     def arm(event: str, time: int) -> None:
-        from finetune_trainer.train.watchdog import Watchdog
-
         original, seen = getattr(Watchdog, event), []
 
         def counted(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -121,7 +119,9 @@ def test_a_run_that_lacks_only_its_end_is_not_trained_further(make_run: MakeRun)
     assert same(first, adapter_of(run))
 
 
-def test_a_target_that_the_model_lacks_is_named_with_those_it_has(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_the_model_lacks_is_named_with_those_it_has(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run()
     broken = run.spec.model_copy(update={"lora": run.spec.lora.model_copy(update={"targets": ["q_proj", "query"]})})
     monkeypatch.setattr("finetune_trainer.stage.RunSpec.model_validate_json", lambda _text: broken)
@@ -129,7 +129,9 @@ def test_a_target_that_the_model_lacks_is_named_with_those_it_has(make_run: Make
     assert "no linear module query; it has down_proj, gate_proj" in run.termination["message"]
 
 
-def test_a_gpu_that_is_not_there_is_never_replaced_by_the_cpu(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_is_not_there_is_never_replaced_by_the_cpu(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run()
     wanted = run.spec.model_copy(update={"device": "cuda"})
     monkeypatch.setattr("finetune_trainer.stage.RunSpec.model_validate_json", lambda _text: wanted)
@@ -139,9 +141,7 @@ def test_a_gpu_that_is_not_there_is_never_replaced_by_the_cpu(make_run: MakeRun,
 
 
 def test_a_loss_that_is_no_number_ends_the_run(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    from transformers import Trainer
-
-    monkeypatch.setattr(Trainer, "training_step", lambda *_args, **_kwargs: __import__("torch").tensor(float("nan")))
+    monkeypatch.setattr(Trainer, "training_step", lambda *_args, **_kwargs: torch.tensor(float("nan")))
     run = make_run(max_steps=2)
     assert run.start() == 1
     assert "The loss became nan at step 1" in run.termination["message"]

@@ -16,8 +16,8 @@ from finetune_trainer.loading.patch import eager_loading
 from finetune_trainer.train.adapter import require_targets, save_adapter
 from finetune_trainer.train.arguments import trainer_arguments
 from finetune_trainer.train.loop import run
-from finetune_trainer.train.rows import PadRight
 from finetune_trainer.train.resumable import Resumable
+from finetune_trainer.train.rows import PadRight
 
 if TYPE_CHECKING:
     from finetune_trainer.contract.results import TrainFacts
