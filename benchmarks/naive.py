@@ -14,12 +14,12 @@ APIS: dict[str, aio.client.BatchV1Api] = {}
 async def connect(settings: kopf.OperatorSettings, **_: Any) -> None:
     """All defaults, but for Events out of log lines and for peering."""
     settings.posting.enabled = False
-    await aio.config.load_kube_config()
+    await aio.config.load_kube_config()  # type: ignore[no-untyped-call]
     APIS["batch"] = aio.client.BatchV1Api()
 
 
 @kopf.on.create("finetune.dev", "v1alpha1", "finetunejobs")
-async def create(body: kopf.Body, name: str, namespace: str, **_: Any) -> None:
+async def create(body: kopf.Body, name: str, namespace: str | None, **_: Any) -> None:
     """Apply the Job of an object."""
     job: dict[str, Any] = {
         "apiVersion": "batch/v1",

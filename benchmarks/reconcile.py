@@ -258,7 +258,7 @@ async def _running(peer: Peer) -> AsyncIterator[int]:
 async def _namespace(client: Client, name: str) -> AsyncIterator[None]:
     """A namespace without room for pods; one of an earlier run must be gone first."""
     async with asyncio.timeout(LAST):
-        while await client.get(Key("Namespace", "", name)):
+        while await client.get(Key("Namespace", "", name)):  # noqa: ASYNC110 - a condition of the cluster
             await asyncio.sleep(1)
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-pods", "namespace": name}}

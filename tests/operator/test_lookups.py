@@ -33,7 +33,11 @@ CASES = [
     ("one that runs again after a crash", pod("lastState", exitCode=1), ["train"]),
     ("one that said why", pod(exitCode=1, message='{"reason":"x"}'), []),
     ("one that succeeded", pod(exitCode=0), []),
-    ("a pod that runs", obj("Pod", "p", status={"containerStatuses": [{"name": "train", "state": {"running": {}}}]}), []),
+    (
+        "a pod that runs",
+        obj("Pod", "p", status={"containerStatuses": [{"name": "train", "state": {"running": {}}}]}),
+        [],
+    ),
     ("a pod without a status", obj("Pod", "p"), []),
 ]
 

@@ -58,7 +58,11 @@ async def test_another_error_is_not_swallowed(nodes: Nodes, client: FakeClient) 
 
 CASES = [
     ("containers add up", {"containers": [container("1Gi"), container("2Gi")]}, 3 * 2**30),
-    ("init containers run before them", {"containers": [container("1Gi")], "initContainers": [container("4Gi")]}, 2**32),
+    (
+        "init containers run before them",
+        {"containers": [container("1Gi")], "initContainers": [container("4Gi")]},
+        2**32,
+    ),
     ("a limit alone is a request", {"containers": [{"resources": {"limits": {"memory": "1Gi"}}}]}, 2**30),
     ("overhead counts", {"containers": [container("1Gi")], "overhead": {"memory": "1Gi"}}, 2**31),
     ("nothing said is nothing", {"containers": [{"name": "c"}]}, 0),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from finetune_operator.cluster.resources import Key
 
-from tests.support.edges import job_spec, obj, waiting
+from tests.support.edges import Manifest, job_spec, obj, waiting
 
 if TYPE_CHECKING:
     from finetune_operator.cluster.observer import Observer
@@ -31,7 +31,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("known", "news", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-async def test_who_is_looked_at(observer: Observer, queue: Queue, known: list, news: dict, wanted: list[str]) -> None:
+async def test_who_is_looked_at(
+    observer: Observer, queue: Queue, known: list[Manifest], news: Manifest, wanted: list[str]
+) -> None:
     for manifest in known:
         observer.store.put(manifest)
     observer.told("ADDED", news)

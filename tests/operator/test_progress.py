@@ -39,13 +39,16 @@ def review(pod_uid: str = "pod-1", **other: Any) -> Manifest:
     return {"authenticated": True, "audiences": [AUDIENCE], "user": {"username": "sa", "extra": extra}} | other
 
 
+GOOD = "good"
+
+
 class Endpoint:
     """A running endpoint."""
 
     def __init__(self, session: aiohttp.ClientSession, address: str) -> None:
         self.session, self.address = session, address
 
-    async def post(self, body: Any = REPORT, token: str | None = "good", path: str = PATH) -> tuple[int, str]:
+    async def post(self, body: Any = REPORT, token: str | None = GOOD, path: str = PATH) -> tuple[int, str]:
         """Status and text of the answer."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         content = {"data": body} if isinstance(body, bytes) else {"json": body}
@@ -92,7 +95,13 @@ REFUSALS = [
     ("a body that is too long", {"body": b"x" * (MAX_BYTES + 1)}, {}, 413, "exceeded"),
     ("a body that is no JSON", {"body": b"{"}, {}, 400, "Invalid JSON"),
     ("a body that lacks its content", {"body": {}}, {}, 400, "trainerStatus: Field required"),
-    ("a number that cannot be", {"body": {"trainerStatus": {"progressPercentage": 101}}}, {}, 400, "progressPercentage"),
+    (
+        "a number that cannot be",
+        {"body": {"trainerStatus": {"progressPercentage": 101}}},
+        {},
+        400,
+        "progressPercentage",
+    ),
 ]
 
 

@@ -102,7 +102,9 @@ async def test_the_leaf_is_renewed_in_time_and_the_ca_stays(client: FakeClient) 
 
 
 async def test_a_secret_that_cannot_be_used_is_said_with_what_to_do(client: FakeClient) -> None:
-    client._stamped({**obj("Secret", SECRET_NAME, data={}), "metadata": {"name": SECRET_NAME, "namespace": "finetune-system"}})
+    client._stamped(
+        {**obj("Secret", SECRET_NAME, data={}), "metadata": {"name": SECRET_NAME, "namespace": "finetune-system"}}
+    )
     with pytest.raises(tls.BrokenSecretError, match="Delete it and restart the operator"):
         await identity(client, Clock()).ensure()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from finetune_operator.cluster.resources import Key, Resource, key_of
 from tests.support.merged import merged
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from finetune_operator.cluster.queue import Queue
     from finetune_operator.core.types import ObjectRef
@@ -113,6 +114,13 @@ class FakeClient:
     async def logs(self, pod: Key, container: str, lines: int, *, previous: bool = False) -> str:
         self._called("logs", container, f"{pod.name} {lines} {previous}")
         return self.texts[pod.name]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let other tasks run until it holds."""
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - nothing tells us
+            await asyncio.sleep(0.01)
 
 
 async def waiting(queue: Queue) -> list[str]:
