@@ -11,6 +11,8 @@ from finetune_trainer.data.faults import Fault
 from finetune_trainer.prepare.labels import IGNORED, Labeller
 from finetune_trainer.prepare.tokenizer import Tokenizer
 from finetune_trainer.stage import StageError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support import tiny_model
 
@@ -86,6 +88,22 @@ def test_everything_is_learned_if_asked_for(tmp_path: Path) -> None:
 def test_every_byte_of_an_answer_is_learned(tmp_path: Path, answer: str) -> None:
     row = Conversation(1, (USER, Message("assistant", answer)))
     assert learned(labeller(tmp_path, tiny_model.CHATML), row) == [answer + END]
+
+
+@pytest.fixture(scope="module")
+def chatml(tmp_path_factory: pytest.TempPathFactory) -> Labeller:
+    return labeller(tmp_path_factory.mktemp("base"), tiny_model.CHATML)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: "<|" not in text)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=4))
+def test_exactly_the_answers_are_learned(chatml: Labeller, turns: list[tuple[str, str]]) -> None:
+    messages = [Message(role, text) for turn in turns for role, text in zip(("user", "assistant"), turn, strict=True)]
+    row = Conversation(1, tuple(messages))
+    assert learned(chatml, row) == [answer + END for _, answer in turns]
 
 
 def test_an_answer_of_a_tool_call_is_learned(tmp_path: Path) -> None:

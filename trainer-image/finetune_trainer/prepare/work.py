@@ -37,6 +37,7 @@ def prepare(spec: RunSpec, paths: RunPaths, sources: Path = Path(SOURCES_MOUNT))
     model.fetch_small()
     earlier = _earlier(paths, digest)
     if earlier:
+        log.info("Prepared before: nothing has changed since %s.", earlier.finished_at)
         model.fetch_weights()  # costs nothing, unless somebody has emptied the cache
         return earlier
     folder = Path(paths.stage("prepare"))
