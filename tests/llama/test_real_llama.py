@@ -12,15 +12,19 @@ import pytest
 from finetune_server import check_flags
 from finetune_server.contract import ServeSpec
 from finetune_server.convert.files import to_gguf
+from finetune_server.convert.work import convert
 from finetune_server.drain import drain, running_requests
 from finetune_server.evaluate.rows import Question
 from finetune_server.evaluate.server import LOCAL, LlamaServer, free_port
 from finetune_server.evaluate.work import evaluate, measure
 from finetune_server.gguf import read_gguf
 from finetune_server.llama import build, known_architectures
+from finetune_server.memory import plan_serving
 from finetune_server.verify import verify
+from finetune_trainer.contract.paths import MERGE_RESULT
+from finetune_trainer.export.work import export
 from finetune_trainer.files import sha256_of
-from finetune_trainer.stage import StageError
+from finetune_trainer.stage import StageError, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +65,11 @@ def test_export_makes_a_whole_file_and_says_what_is_in_it(paths: RunPaths, expor
 def test_the_base_is_converted_once(paths: RunPaths, exported: StageResult) -> None:
     assert exported.export is not None
     assert [path.name for path in Path(paths.base_gguf).iterdir()] == [f"{'d' * 16}-q4_k_m-{build()}.gguf"]
+
+
+def test_what_is_done_is_not_done_again(spec: RunSpec, paths: RunPaths, exported: StageResult) -> None:
+    assert export(spec, paths) == read_result(paths, "export", MERGE_RESULT)
+    assert convert(spec, paths) == exported
 
 
 @pytest.mark.parametrize(("quantization", "bits"), [("bf16", 16.0), ("q8_0", 8.5)])
@@ -149,6 +158,25 @@ def test_a_request_over_the_context_is_refused_and_the_next_one_answered(served:
     assert _get(served, "/v1/chat/completions", KEY, long)[0] == 400
     short = {"messages": [{"role": "user", "content": "garden"}], "max_tokens": 4}
     assert _get(served, "/v1/chat/completions", KEY, short)[0] == 200
+
+
+def test_the_plan_covers_what_the_server_takes(served: ServeSpec) -> None:
+    taken = _peak_bytes(f"--port\0{served.port}\0")
+    assert 0 < taken <= plan_serving(served, read_gguf(Path(served.model_path)).facts()).host_bytes
+
+
+def _peak_bytes(argument: str) -> int:
+    """The most that the process with this argument has held."""
+    (process,) = [path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if argument in _text(path)]
+    (line,) = [line for line in _text(process / "status").splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1024
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:  # it has ended meanwhile
+        return ""
 
 
 def test_an_idle_server_is_drained(served: ServeSpec) -> None:
