@@ -7,7 +7,7 @@ from testnode import processes
 from testnode.console import NodeError, note, step
 from testnode.containerd import ctr
 from testnode.settings import BRIDGE_ADDRESS, HUB_PORT, Settings, cache_folder
-from testnode.shell import run
+from testnode.shell import attempt, run
 from testnode.waiting import unanswered, wait_until
 
 CHART = Path(__file__).resolve().parent.parent / "charts/finetune-operator"
@@ -25,7 +25,9 @@ def install(settings: Settings | None = None) -> None:
     settings = settings or Settings(cache_folder())
     ensure_hub(settings)
     with step(f"helm upgrade --install {RELEASE}"):
-        run(helm_upgrade(settings, RELEASE, NAMESPACE))
+        upgraded = attempt(helm_upgrade(settings, RELEASE, NAMESPACE))
+    if upgraded.returncode:
+        raise NodeError(f"helm: {upgraded.stderr.strip()}\n{_operator_log(settings)}")
     note(f"the operator runs in namespace {NAMESPACE}")
 
 
@@ -46,6 +48,13 @@ def helm_upgrade(settings: Settings, release: str, namespace: str, *more: str) -
     command = [str(settings.bin / "helm"), "--kubeconfig", str(settings.kubeconfig), "upgrade", "--install", release]
     where = [str(CHART), "--namespace", namespace, "--create-namespace", "--values", str(VALUES)]
     return [*command, *where, *tags, *more, "--wait", "--timeout", "3m"]
+
+
+def _operator_log(settings: Settings) -> str:
+    """What the operator says itself, which is more than helm knows."""
+    kubectl = [str(settings.bin / "kubectl"), "--kubeconfig", str(settings.kubeconfig), "-n", NAMESPACE]
+    said = attempt([*kubectl, "logs", f"deployment/{RELEASE}", "--tail=5"])
+    return f"the operator's last lines:\n{said.stdout or said.stderr}"
 
 
 def tag_of(settings: Settings, image: str) -> str:

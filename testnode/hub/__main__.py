@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from testnode.hub.content import prepare
 from testnode.hub.server import serve
 from testnode.settings import BRIDGE_ADDRESS, HUB_PORT, Settings, cache_folder
 
@@ -23,8 +24,6 @@ def main(arguments: list[str]) -> int:
     if chosen.command == "serve":
         serve(chosen.root, chosen.address, chosen.port)
         return 0
-    from testnode.hub.content import prepare  # noqa: PLC0415  # imports torch, which only this needs
-
     prepare(chosen.root)
     return 0
 
