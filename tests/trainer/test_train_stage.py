@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 import torch
+from finetune_trainer.contract.runspec import MemorySpec
+from finetune_trainer.guard import GIB
+from finetune_trainer.train import loop
 from finetune_trainer.train.watchdog import Watchdog
 from safetensors.torch import load_file
 from transformers import Trainer
@@ -138,6 +141,30 @@ def test_a_gpu_that_is_not_there_is_never_replaced_by_the_cpu(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert run.start() == 76
     assert "sees none" in run.termination["message"]
+
+
+def test_a_host_that_runs_out_of_memory_is_left_in_time(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(max_steps=10_000)
+    floor = MemorySpec(floor_bytes=2 * GIB)
+    guarded = run.spec.model_copy(update={"memory": floor})
+    monkeypatch.setattr("finetune_trainer.stage.RunSpec.model_validate_json", lambda _text: guarded)
+    monkeypatch.setattr(loop, "host_available", lambda: (5 * GIB // 2) if run.losses else 5 * GIB)
+    monkeypatch.setattr(loop, "MEMORY_LOOK_SECONDS", 0.01)
+    assert run.start() == 81
+    assert "The host has 2.5 GiB left, less than the floor of 3.0 GiB" in run.termination["message"]
+    assert list((run.train / "checkpoints").glob("*/COMPLETE.json"))
+
+
+def test_a_card_that_is_too_small_is_said_in_numbers(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_out(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Trainer, "training_step", run_out)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (GIB, 4 * GIB))
+    run = make_run()
+    assert run.start() == 75
+    assert "2 rows of 64 tokens do not fit" in run.termination["message"]
+    assert "1.0 of 4.0 GiB are free" in run.termination["message"]
 
 
 def test_a_loss_that_is_no_number_ends_the_run(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:

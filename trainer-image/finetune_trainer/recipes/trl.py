@@ -29,7 +29,7 @@ class Trainer(Resumable, SFTTrainer):  # type: ignore[misc]
 def train(job: TrainJob) -> TrainFacts:
     """Load, adapt, train, save."""
     set_seed(job.spec.training.seed)
-    tokenizer = AutoTokenizer.from_pretrained(job.tokenizer)
+    tokenizer = AutoTokenizer.from_pretrained(job.tokenizer, trust_remote_code=job.spec.model.trust_remote_code)
     model = adapt(load(job), job)
     trainer = Trainer(
         model=model,
@@ -46,12 +46,12 @@ def train(job: TrainJob) -> TrainFacts:
 
 def load(job: TrainJob) -> Any:
     """The base, frozen: bf16 on a GPU, fp32 on a CPU."""
-    with eager_loading(job.spec.device) as served:
+    with eager_loading(job.device) as served:
         model = AutoModelForCausalLM.from_pretrained(
             job.base,
             dtype=torch.bfloat16 if job.spec.device == "cuda" else torch.float32,
             # Never "auto": it asks CUDA for free memory, which on unified memory leaves out the page cache.
-            device_map={"": job.spec.device},
+            device_map={"": job.device},
             trust_remote_code=job.spec.model.trust_remote_code,
             attn_implementation="sdpa",
         )

@@ -30,7 +30,7 @@ class Trainer(Resumable, SFTTrainer):  # type: ignore[misc]
 
 def train(job: TrainJob) -> TrainFacts:
     """Load, adapt, train, save."""
-    tokenizer = AutoTokenizer.from_pretrained(job.tokenizer)
+    tokenizer = AutoTokenizer.from_pretrained(job.tokenizer, trust_remote_code=job.spec.model.trust_remote_code)
     model = adapt(load(job), job)
     trainer = Trainer(
         model=model,
@@ -49,7 +49,7 @@ def load(job: TrainJob) -> Any:
     """The base, frozen, in 16 bit: Unsloth's own default would be 4 bit, and a base out of its own collection."""
     # The text model alone out of one that also sees; the CPU backend does that by itself and has no such word.
     text_only = {"text_only": True} if job.spec.device == "cuda" else {}
-    with eager_loading(job.spec.device) as served:
+    with eager_loading(job.device) as served:
         model, _ = FastModel.from_pretrained(
             job.base,
             max_seq_length=job.spec.training.max_length,
@@ -58,7 +58,7 @@ def load(job: TrainJob) -> Any:
             use_exact_model_name=True,
             **text_only,
             # Never "auto": it asks CUDA for free memory, which on unified memory leaves out the page cache.
-            device_map={"": job.spec.device},
+            device_map={"": job.device},
             trust_remote_code=job.spec.model.trust_remote_code,
             use_gradient_checkpointing=job.spec.training.gradient_checkpointing,
             random_state=job.spec.training.seed,
@@ -71,7 +71,7 @@ def load(job: TrainJob) -> Any:
 def adapt(model: Any, job: TrainJob) -> Any:
     """Put fp32 adapters beside the modules that the job names; of a mixture of experts also beside the experts."""
     lora = job.spec.lora
-    require_targets(model, lora.targets)
+    require_targets(model, lora.targets, also=expert_targets(model))
     return FastModel.get_peft_model(
         model,
         r=lora.rank,
@@ -84,3 +84,9 @@ def adapt(model: Any, job: TrainJob) -> Any:
         random_state=job.spec.training.seed,
         max_seq_length=job.spec.training.max_length,
     )
+
+
+def expert_targets(model: Any) -> set[str]:
+    """Targets by which Unsloth finds fused experts, which are no linear modules; empty for a dense model."""
+    fused = any(name.endswith("experts.gate_up_proj") for name, _ in model.named_parameters())
+    return {"gate_proj", "up_proj", "down_proj"} if fused else set()

@@ -10,15 +10,17 @@ import torch
 from finetune_trainer.stage import StageError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from finetune_trainer.train.job import TrainJob
 
 
-def require_targets(model: Any, targets: list[str]) -> None:
-    """Every target must be a linear module of the model; PEFT alone would pass over one that is not."""
+def require_targets(model: Any, targets: list[str], also: Collection[str] = ()) -> None:
+    """Every target must be a linear module of the model, or in ``also``; PEFT alone would pass over one that is not."""
     linear = sorted(
         {name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
     )
-    unknown = [target for target in targets if target not in linear]
+    unknown = [target for target in targets if target not in {*linear, *also}]
     if unknown:
         raise StageError(
             "TargetNotFound", f"The model has no linear module {', '.join(unknown)}; it has {', '.join(linear)}."

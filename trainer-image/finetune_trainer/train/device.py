@@ -1,8 +1,9 @@
-"""Is the GPU that was asked for really there, and does this torch have code for it?"""
+"""Is the GPU that was asked for really there, does this torch have code for it, and is its memory enough?"""
 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,8 +11,11 @@ import torch
 from finetune_trainer.stage import StageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from finetune_trainer.contract.runspec import RunSpec
+
+GIB = 2**30
 _ARCH = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
 
 
@@ -49,3 +53,20 @@ def require_device(device: str) -> None:
             f"{torch.cuda.get_device_name()} has compute capability {capability[0]}.{capability[1]}; "
             f"torch {torch.__version__} is compiled for {known}.",
         )
+
+
+@contextmanager
+def within_memory(spec: RunSpec) -> Iterator[None]:
+    """Within this block, running out of device memory is MemoryPlanExceeded, with the numbers."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        training = spec.training
+        free, total = torch.cuda.mem_get_info()
+        taken, planned = torch.cuda.max_memory_reserved(), spec.memory.device_bytes
+        raise StageError(
+            "MemoryPlanExceeded",
+            f"{training.batch_size} rows of {training.max_length} tokens do not fit: {taken / GIB:.1f} GiB were taken "
+            f"when memory ran out, {planned / GIB:.1f} GiB were planned, "
+            f"{free / GIB:.1f} of {total / GIB:.1f} GiB are free.",
+        ) from error

@@ -37,6 +37,8 @@ COMMON = {
     "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    # A progress bar in a pod's log is one endless line.
+    "TQDM_DISABLE": "1",
     # Our own callback speaks the same protocol with more numbers.
     "DISABLE_KUBEFLOW_INTEGRATION": "TRUE",
     "UNSLOTH_DISABLE_STATISTICS": "1",

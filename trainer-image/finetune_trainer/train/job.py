@@ -34,6 +34,11 @@ class TrainJob:
         return self.model.path
 
     @property
+    def device(self) -> str:
+        """The one device that everything lies on. With its number: the Trainer takes "cuda" for another one."""
+        return "cuda:0" if self.spec.device == "cuda" else "cpu"
+
+    @property
     def tokenizer(self) -> str:
         """The folder of the tokenizer, as prepare left it."""
         return str(self.paths.stage("prepare") / "tokenizer")

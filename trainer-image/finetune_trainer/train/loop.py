@@ -71,10 +71,9 @@ def _train(trainer: Resumable, job: TrainJob, resumed: Checkpoint | None) -> Non
     with job.stop.looked_at():
         trainer.train(resume_from_checkpoint=str(resumed.path) if resumed else None)
     if job.stop.error:
-        raise StageError(
-            job.stop.error.reason.name,
-            f"{job.stop.error.message} Step {trainer.state.global_step} of {trainer.args.max_steps} is saved.",
-        )
+        step = trainer.state.global_step
+        saved = f"Step {step} of {trainer.args.max_steps} is saved." if step else "No step was done yet."
+        raise StageError(job.stop.error.reason.name, f"{job.stop.error.message} {saved}")
 
 
 def _evaluate(trainer: Resumable, job: TrainJob, journal: Journal) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import TrainerCallback
 
-from finetune_trainer.stage import StageError
 from finetune_trainer.train.random_state import RandomState
 
 if TYPE_CHECKING:
@@ -33,24 +32,12 @@ class WarmUp(TrainerCallback):  # type: ignore[misc]
         random = RandomState()
         try:
             largest_batch(self._trainer, self._spec.training.batch_size, self._spec.training.max_length)
-        except torch.OutOfMemoryError as error:
-            raise StageError("MemoryPlanExceeded", self._message()) from error
         finally:
             self._trainer.model.zero_grad(set_to_none=True)
             random.restore()
         log.info(
             "Warm-up at the largest batch: %.1f GiB of device memory at the peak.",
             torch.cuda.max_memory_reserved() / GIB,
-        )
-
-    def _message(self) -> str:
-        training = self._spec.training
-        free, total = torch.cuda.mem_get_info()
-        taken, planned = torch.cuda.max_memory_reserved(), self._spec.memory.device_bytes
-        return (
-            f"{training.batch_size} rows of {training.max_length} tokens do not fit: {taken / GIB:.1f} GiB were taken "
-            f"when memory ran out, {planned / GIB:.1f} GiB were planned, "
-            f"{free / GIB:.1f} of {total / GIB:.1f} GiB are free."
         )
 
 

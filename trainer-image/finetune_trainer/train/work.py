@@ -56,20 +56,21 @@ def _train(spec: RunSpec, paths: RunPaths, model: ModelFacts, inputs: str) -> Tr
     with stop.on_sigterm():
         # The recipe first: Unsloth must be imported before transformers is.
         recipe = import_module(f"finetune_trainer.recipes.{spec.recipe}")
+        from finetune_trainer.train.device import require_device, within_memory  # noqa: PLC0415 - imports torch
+
+        require_device(spec.device)
+        require_memory(plan_training(model, spec).host_certain_bytes)
         job = _job(spec, paths, model, inputs, stop)
-        plan = plan_training(model, spec)
-        require_memory(plan.host_certain_bytes)
-        facts: TrainFacts = recipe.train(job)
+        with within_memory(spec):
+            facts: TrainFacts = recipe.train(job)
     shutil.rmtree(job.checkpoints.staging, ignore_errors=True)
     return facts
 
 
 def _job(spec: RunSpec, paths: RunPaths, model: ModelFacts, inputs: str, stop: Stop) -> TrainJob:
-    """Check the device and read the rows."""
-    from finetune_trainer.train.device import require_device  # noqa: PLC0415 - imports torch, after the environment
-    from finetune_trainer.train.rows import read_rows  # noqa: PLC0415 - likewise
+    """Read the rows."""
+    from finetune_trainer.train.rows import read_rows  # noqa: PLC0415 - imports torch, after the environment
 
-    require_device(spec.device)
     stamp = {"run digest": paths.run_digest, "data": inputs} | {f"{name} version": version(name) for name in LIBRARIES}
     prepared = Path(paths.stage("prepare"))
     return TrainJob(
