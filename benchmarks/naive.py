@@ -37,6 +37,6 @@ async def create(body: kopf.Body, name: str, namespace: str | None, **_: Any) ->
     }
     kopf.adopt(job, owner=body)
     await APIS["batch"].patch_namespaced_job(
-        f"{name}-prepare", namespace, job, field_manager="naive", force=True,
+        f"{name}-prepare", str(namespace), job, field_manager="naive", force=True,
         _content_type="application/apply-patch+yaml",
     )  # fmt: skip

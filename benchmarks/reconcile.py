@@ -247,10 +247,15 @@ async def _calls(peer: Peer) -> Calls:
 async def _running(peer: Peer) -> AsyncIterator[int]:
     """The operator as a process of its own."""
     process = await asyncio.create_subprocess_exec(*peer.command, env=os.environ | peer.environment)
+    running = asyncio.create_task(process.wait())
+    measuring = asyncio.current_task()
+    running.add_done_callback(lambda task: None if task.cancelled() or measuring is None else measuring.cancel())
     try:
         yield process.pid
     finally:
-        process.terminate()
+        running.cancel()
+        if process.returncode is None:
+            process.terminate()
         await process.wait()
 
 

@@ -25,6 +25,7 @@ from finetune_operator.cluster.reconcile import Reconciler
 from finetune_operator.cluster.resources import WATCHED
 from finetune_operator.cluster.situation import Gatherer
 from finetune_operator.cluster.store import Store
+from finetune_operator.cluster.teller import Teller
 from finetune_operator.cluster.watchdog import Watchdog
 from finetune_operator.cluster.worker import Workers
 from finetune_operator.handlers import login as login_handler
@@ -65,10 +66,9 @@ class Program:
         self._settings = settings
         self._client = client
         self._namespace = settings.watch_namespace
-        self._wake = asyncio.Event()
         self._inbox, self._queue, store = Inbox(), Queue(), Store()
         self._lookups = Lookups(client)
-        self._observer = Observer(store, self._queue, self._inbox, self._lookups, self._wake)
+        self._observer = Observer(store, self._queue, self._inbox, self._lookups)
         self._nodes = Nodes(client, self._namespace, settings.core.gpu_resource)
         self._identity = Identity(client, settings.core.operator_namespace, settings.core.progress_url, now)
         self._watchdog = Watchdog(client, self._observer, self._queue, self._namespace)
@@ -94,7 +94,7 @@ class Program:
                 _log.error("not ready: %s", complaint)
                 await asyncio.sleep(RETRY_SECONDS)
         self._watchdog.resync()
-        self._wake.set()
+        self._observer.admission.set()
 
     async def _check_crds(self) -> None:
         if complaint := await crds.complaint(self._client):
@@ -119,14 +119,15 @@ class Program:
         """The watches end at SIGTERM and SIGINT; then what is being written is finished."""
         core = dataclasses.replace(self._settings.core, progress_ca=self._identity.ca)
         gatherer = Gatherer(self._observer.store, self._lookups, self._nodes, self._inbox, core)
-        workers = Workers(self._queue, Reconciler(self._client, self._observer, self._lookups, gatherer, now))
-        admission = Admission(self._client, self._observer, self._nodes, gatherer, self._wake)
+        teller = Teller(self._client, now)
+        workers = Workers(self._queue, Reconciler(self._client, self._observer, gatherer, teller, now))
+        admission = Admission(self._client, self._observer, self._nodes, gatherer, teller)
         working = asyncio.create_task(workers.run())
-        parts = (admission.run(now), self._watchdog.run(), self._identity.run(), self._watch())
+        parts = (admission.run(now), teller.run(), self._watchdog.run(), self._identity.run(), self._watch())
         others = [asyncio.create_task(part) for part in parts]
         done, _ = await asyncio.wait([working, *others], return_when=asyncio.FIRST_COMPLETED)
         self._queue.close()
-        await asyncio.wait([working], timeout=LAST_SECONDS)
+        await asyncio.wait([asyncio.gather(working, teller.flush())], timeout=LAST_SECONDS)
         for task in (working, *others):
             task.cancel()
         await asyncio.gather(working, *others, return_exceptions=True)

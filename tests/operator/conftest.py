@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from finetune_operator.cluster.lookups import Lookups
 from finetune_operator.cluster.observer import Observer
@@ -26,4 +24,4 @@ async def queue() -> Queue:
 
 @pytest.fixture
 async def observer(client: FakeClient, queue: Queue) -> Observer:
-    return Observer(Store(), queue, Inbox(), Lookups(client), asyncio.Event())  # type: ignore[arg-type]
+    return Observer(Store(), queue, Inbox(), Lookups(client))  # type: ignore[arg-type]

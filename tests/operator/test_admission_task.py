@@ -12,9 +12,10 @@ from finetune_operator.cluster.lookups import Lookups
 from finetune_operator.cluster.nodes import Nodes
 from finetune_operator.cluster.resources import Key
 from finetune_operator.cluster.situation import Gatherer
+from finetune_operator.cluster.teller import Teller
 from finetune_operator.core.types import Settings
 
-from tests.support.edges import NOW, FakeClient, Manifest, job_spec, obj, until, waiting
+from tests.support.edges import NOW, FakeClient, Manifest, job_spec, obj, told, until, waiting
 
 if TYPE_CHECKING:
     from finetune_operator.cluster.observer import Observer
@@ -52,7 +53,8 @@ class Round:
         self.nodes = Nodes(client, None, "nvidia.com/gpu")  # type: ignore[arg-type]
         lookups = Lookups(client)  # type: ignore[arg-type]
         gatherer = Gatherer(observer.store, lookups, self.nodes, observer._inbox, SETTINGS)
-        self.task = Admission(client, observer, self.nodes, gatherer, observer._admission)  # type: ignore[arg-type]
+        self.teller = Teller(client, lambda: NOW)  # type: ignore[arg-type]
+        self.task = Admission(client, observer, self.nodes, gatherer, self.teller)  # type: ignore[arg-type]
         self.task._read_at = -1000.0
         ready = [{"type": "Ready", "status": "True"}]
         client._stamped(obj("Node", "n1", status={"allocatable": {"memory": "24Gi"}, "conditions": ready}))
@@ -64,6 +66,7 @@ class Round:
     async def run(self) -> None:
         """One round."""
         await self.task.round(lambda: NOW)
+        await told(self.teller)
 
     def hold(self, name: str) -> Manifest | None:
         """What a job holds."""
@@ -116,10 +119,10 @@ async def test_nobody_waits_nothing_is_read(rounds: Round) -> None:
 async def test_an_object_that_has_changed_since_is_decided_again(rounds: Round) -> None:
     rounds.exists(queued("a", 8))
     rounds.client._stamped(queued("a", 8))
-    rounds.observer._admission.clear()
+    rounds.observer.admission.clear()
     await rounds.run()
     assert rounds.hold("a") is None
-    assert rounds.observer._admission.is_set()
+    assert rounds.observer.admission.is_set()
 
 
 async def test_memory_that_others_ask_for_is_not_given_away(rounds: Round) -> None:
@@ -134,9 +137,9 @@ async def test_an_api_server_that_is_away_ends_nothing(rounds: Round, caplog: py
     rounds.client.refuse[("status", "FineTuneJob")] = ApiError(500, "PATCH", "etcd is gone")
     rounds.exists(queued("a", 8))
     running = asyncio.create_task(rounds.task.run(lambda: NOW))
-    rounds.observer._admission.set()
+    rounds.observer.admission.set()
     await until(lambda: "etcd is gone" in caplog.text)
     rounds.client.refuse.clear()
-    rounds.observer._admission.set()
+    rounds.observer.admission.set()
     await until(lambda: rounds.hold("a") is not None)
     running.cancel()

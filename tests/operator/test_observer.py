@@ -58,10 +58,10 @@ async def test_a_deletion_is_taken_in(observer: Observer, queue: Queue) -> None:
     observer.told("ADDED", JOB)
     observer.told("ADDED", obj("Job", "j", uid="jj", owner=("FineTuneJob", "u1")))
     await waiting(queue)
-    observer._admission.clear()
+    observer.admission.clear()
     observer.told("DELETED", obj("Job", "j", uid="jj", version=5, owner=("FineTuneJob", "u1")))
     assert await waiting(queue) == ["FineTuneJob/a"]
-    assert observer._admission.is_set()
+    assert observer.admission.is_set()
     assert Key("Job", "default", "j") not in observer.seen
 
 
@@ -74,4 +74,4 @@ async def test_a_late_deletion_of_a_namesake_is_ignored(observer: Observer) -> N
 @pytest.mark.parametrize(("phase", "wakes"), [("Running", False), ("Succeeded", True), ("Failed", True)])
 async def test_admission_is_woken_when_a_pod_ends(observer: Observer, phase: str, wakes: bool) -> None:  # noqa: FBT001
     observer.told("MODIFIED", obj("Pod", "p", labels={"finetune.dev/job-uid": "u1"}, status={"phase": phase}))
-    assert observer._admission.is_set() is wakes
+    assert observer.admission.is_set() is wakes

@@ -11,10 +11,11 @@ from finetune_operator.cluster.nodes import Nodes
 from finetune_operator.cluster.reconcile import GARBAGE_SECONDS, Reconciler
 from finetune_operator.cluster.resources import Key
 from finetune_operator.cluster.situation import MISSING_SECONDS, Gatherer
+from finetune_operator.cluster.teller import Teller
 from finetune_operator.core.service.server import RANDOM_KEY
 from finetune_operator.core.types import EventRecord, ObjectRef, Plan, Settings
 
-from tests.support.edges import NOW, FakeClient, Manifest, job_spec, obj
+from tests.support.edges import NOW, FakeClient, Manifest, job_spec, obj, told
 
 if TYPE_CHECKING:
     from finetune_operator.cluster.observer import Observer
@@ -34,7 +35,8 @@ class Harness:
         lookups = Lookups(client)  # type: ignore[arg-type]
         nodes = Nodes(client, None, "nvidia.com/gpu")  # type: ignore[arg-type]
         gatherer = Gatherer(observer.store, lookups, nodes, observer._inbox, SETTINGS)
-        self.look = Reconciler(client, observer, lookups, gatherer, lambda: NOW)  # type: ignore[arg-type]
+        self.teller = Teller(client, lambda: NOW)  # type: ignore[arg-type]
+        self.look = Reconciler(client, observer, gatherer, self.teller, lambda: NOW)  # type: ignore[arg-type]
         self.facts: Facts | None = None
         monkeypatch.setitem(reconcile.PLANNERS, "FineTuneJob", self._plan)
 
@@ -50,7 +52,10 @@ class Harness:
 
     async def carry_out(self, plan: Plan) -> float | None:
         self.plan = plan
-        return await self.look(A)
+        try:
+            return await self.look(A)
+        finally:
+            await told(self.teller)
 
 
 @pytest.fixture
@@ -156,7 +161,7 @@ async def test_something_missing_is_looked_for_again(harness: Harness) -> None:
     assert harness.facts is not None
     assert harness.facts.secret_keys == {}
     harness.client._stamped(obj("Secret", "hf", data={"token": "c2VjcmV0"}))
-    harness.look._lookups.created(obj("Secret", "hf"))
+    harness.look._gatherer.lookups.created(obj("Secret", "hf"))
     assert await harness.carry_out(Plan()) is None
     assert harness.facts.secret_keys == {"hf": frozenset({"token"})}
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from finetune_operator.cluster.queue import Queue
+    from finetune_operator.cluster.teller import Teller
     from finetune_operator.core.types import ObjectRef
 
 Manifest = dict[str, Any]
@@ -114,6 +115,13 @@ class FakeClient:
     async def logs(self, pod: Key, container: str, lines: int, *, previous: bool = False) -> str:
         self._called("logs", container, f"{pod.name} {lines} {previous}")
         return self.texts[pod.name]
+
+
+async def told(teller: Teller) -> None:
+    """Post what waits to be told."""
+    posting = asyncio.create_task(teller.run())
+    await teller.flush()
+    posting.cancel()
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from finetune_operator.cluster import events
 from finetune_operator.cluster.client import CONFLICT, NOT_FOUND, ApiError
 from finetune_operator.cluster.resources import key_of
 from finetune_operator.core import admission
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from finetune_operator.cluster.nodes import Nodes
     from finetune_operator.cluster.observer import Observer
     from finetune_operator.cluster.situation import Gatherer
+    from finetune_operator.cluster.teller import Teller
     from finetune_operator.core.types import Decision, Facts, Holder, Manifest
 
 PAUSE = 0.2
@@ -33,15 +33,14 @@ _log = logging.getLogger(__name__)
 class Admission:
     """Rounds of decisions, woken by events."""
 
-    def __init__(
-        self, client: Client, observer: Observer, nodes: Nodes, gatherer: Gatherer, wake: asyncio.Event
-    ) -> None:
-        """Take the parts; ``wake`` is set by the observer."""
+    def __init__(self, client: Client, observer: Observer, nodes: Nodes, gatherer: Gatherer, teller: Teller) -> None:
+        """Take the parts."""
         self._client = client
         self._observer = observer
         self._nodes = nodes
         self._gatherer = gatherer
-        self._wake = wake
+        self._teller = teller
+        self._wake = observer.admission
         self._known: dict[str, tuple[str, Holder | None]] = {}
         self._read_at = 0.0
         self._waiting = False
@@ -101,7 +100,7 @@ class Admission:
         if decision.node:
             _log.info("%s: admitted on node %s", key, decision.node)
         if record := admission.event_of(manifest, decision):
-            await self._client.create_event(events.manifest(manifest, record, "", now))
+            self._teller.tell(manifest, record)
 
     async def _read_nodes(self) -> None:
         self._read_at = asyncio.get_running_loop().time()

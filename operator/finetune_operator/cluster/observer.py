@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from finetune_operator.cluster.store import OWNER_KINDS, version
 from finetune_operator.core import classify, times
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Iterator
     from datetime import datetime
 
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 class Observer:
     """The one place through which the picture of the cluster changes."""
 
-    def __init__(self, store: Store, queue: Queue, inbox: Inbox, lookups: Lookups, admission: asyncio.Event) -> None:
-        """``admission`` is set whenever memory may have been asked for or become free."""
+    def __init__(self, store: Store, queue: Queue, inbox: Inbox, lookups: Lookups) -> None:
+        """Take what changes with the picture."""
         self.store = store
         self.seen: dict[Key, int] = {}
         """The resourceVersion that a watch told last: our own writes do not count, so that a dead watch shows."""
         self._queue = queue
         self._inbox = inbox
         self._lookups = lookups
-        self._admission = admission
+        self.admission = asyncio.Event()
+        """Set whenever memory may have been asked for or become free."""
 
     def told(self, kind_of_event: str | None, manifest: Manifest) -> None:
         """A watch told of an object."""
@@ -68,7 +69,7 @@ class Observer:
             return
         self._inbox.forget(uid)
         self._lookups.forget(uid)
-        self._admission.set()
+        self.admission.set()
         if key.kind in OWNER_KINDS:
             self._queue.forget(key)
             metrics.progress(key.namespace, key.name, None)
@@ -77,7 +78,7 @@ class Observer:
 
     def _look_at(self, manifest: Manifest, but: Key | None) -> None:
         if manifest["kind"] in OWNER_KINDS or (manifest["kind"] == "Pod" and not classify.alive(manifest)):
-            self._admission.set()
+            self.admission.set()
         for key in self._affected(manifest):
             if key != but:
                 self._queue.add(key)

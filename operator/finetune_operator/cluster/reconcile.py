@@ -8,7 +8,6 @@ import secrets
 from typing import TYPE_CHECKING
 
 from finetune_operator import metrics
-from finetune_operator.cluster import events
 from finetune_operator.cluster.client import CONFLICT, NOT_FOUND, ApiError
 from finetune_operator.cluster.resources import Key, controller, key_of
 from finetune_operator.cluster.situation import MISSING_SECONDS, lacks_something
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from finetune_operator.cluster.client import Client
-    from finetune_operator.cluster.lookups import Lookups
     from finetune_operator.cluster.observer import Observer
     from finetune_operator.cluster.situation import Gatherer
+    from finetune_operator.cluster.teller import Teller
     from finetune_operator.core.types import Children, Facts, Manifest, ObjectRef, Plan
 
 PLANNERS: dict[str, Callable[[Manifest, Children, Facts, datetime], Plan]] = {
@@ -40,13 +39,13 @@ class Reconciler:
     """Carries out plans."""
 
     def __init__(
-        self, client: Client, observer: Observer, lookups: Lookups, gatherer: Gatherer, clock: Callable[[], datetime]
+        self, client: Client, observer: Observer, gatherer: Gatherer, teller: Teller, clock: Callable[[], datetime]
     ) -> None:
         """Take the parts."""
         self._client = client
+        self._teller = teller
         self._observer = observer
         self._store = observer.store
-        self._lookups = lookups
         self._gatherer = gatherer
         self._clock = clock
 
@@ -88,7 +87,7 @@ class Reconciler:
         except ApiError as error:
             if error.status == CONFLICT:
                 return await self._adopt(owner, manifest)
-            await self._tell_refusal(owner, manifest, error)
+            self._tell_refusal(owner, manifest, error)
             raise
         self._took(owner, made)
         _log.info("%s: created %s", key_of(owner), _name(manifest))
@@ -109,7 +108,7 @@ class Reconciler:
     def _took(self, owner: Manifest, manifest: Manifest) -> None:
         """The next look must see it, whether or not the watch has told of it by then."""
         if manifest["kind"] == "Secret":
-            self._lookups.created(manifest)
+            self._gatherer.lookups.created(manifest)
         else:
             self._observer.wrote(manifest, key_of(owner))
 
@@ -133,7 +132,7 @@ class Reconciler:
         _measure(key, new)
         version = written["metadata"]["resourceVersion"]
         for record in plan.events:
-            await self._client.create_event(events.manifest(owner, record, version, self._clock()))
+            self._teller.tell(owner, record, once=version)
 
     async def _outdated(self, owner: Manifest, error: ApiError) -> None:
         """Somebody else was faster: take the newest, and the next look decides anew."""
@@ -146,11 +145,10 @@ class Reconciler:
         else:
             self._observer.wrote(newest, key)
 
-    async def _tell_refusal(self, owner: Manifest, manifest: Manifest, error: ApiError) -> None:
+    def _tell_refusal(self, owner: Manifest, manifest: Manifest, error: ApiError) -> None:
         """A quota, a policy or a webhook says no: people look for that in `kubectl describe`."""
         message = f"{_name(manifest)} cannot be created: {error.message}"[:_EVENT_LENGTH]
-        record = EventRecord("Warning", "CreateFailed", message)
-        await self._client.create_event(events.manifest(owner, record, "", self._clock()))
+        self._teller.tell(owner, EventRecord("Warning", "CreateFailed", message))
 
 
 def _filled(manifest: Manifest) -> Manifest:

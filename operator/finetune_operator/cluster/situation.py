@@ -29,7 +29,7 @@ class Gatherer:
     def __init__(self, store: Store, lookups: Lookups, nodes: Nodes, inbox: Inbox, settings: Settings) -> None:
         """Take the sources."""
         self._store = store
-        self._lookups = lookups
+        self.lookups = lookups
         self._nodes = nodes
         self._inbox = inbox
         self._settings = settings
@@ -40,11 +40,11 @@ class Gatherer:
         return Facts(
             settings=self._settings,
             nodes=self._nodes.facts,
-            secret_keys=await self._lookups.keys("Secret", namespace, (name for name, _ in named.secrets)),
-            config_map_keys=await self._lookups.keys("ConfigMap", namespace, (name for name, _ in named.config_maps)),
+            secret_keys=await self.lookups.keys("Secret", namespace, (name for name, _ in named.secrets)),
+            config_map_keys=await self.lookups.keys("ConfigMap", namespace, (name for name, _ in named.config_maps)),
             claims=self._claims(namespace, named),
             progress=self._progress(children),
-            logs=await self._lookups.logs(children.pods),
+            logs=await self.lookups.logs(children.pods),
             job=self._store.get("FineTuneJob", namespace, named.job) if named.job else None,
             service=self._store.get("InferenceService", namespace, named.service) if named.service else None,
         )
