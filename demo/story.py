@@ -99,7 +99,7 @@ def scores(job: Manifest) -> bool:
 
 def percent(part: float | None) -> str:
     """A part of one, as people read it."""
-    return "–" if part is None else f"{part:.0%}"
+    return "-" if part is None else f"{part:.0%}"
 
 
 def where(namespace: str, job: Manifest, service: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""``python -m testnode up | down | status | install | load``; needs nothing but Python, so that it can come before all else."""
+"""``python -m testnode up | down | …``; needs nothing but Python, so that it can come before all else."""
 
 import argparse
 import sys

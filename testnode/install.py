@@ -64,9 +64,7 @@ def tag_of(settings: Settings, image: str) -> str:
     if f"{repository}:dev" not in known:
         raise NodeError(f"the node has no image {repository}:dev: run `make images`")
     tag = known[f"{repository}:dev"].removeprefix("sha256:")[:12]
-    for old in known:
-        if old.startswith(f"{repository}:") and old not in {f"{repository}:dev", f"{repository}:{tag}"}:
-            run(ctr(settings, "images", "remove", old))
+    # Older tags stay: a run that has begun goes on with the image that it began with.
     if f"{repository}:{tag}" not in known:
         run(ctr(settings, "images", "tag", f"{repository}:dev", f"{repository}:{tag}"))
     return tag

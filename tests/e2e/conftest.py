@@ -7,6 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
+
 from testnode import install
 from tests.support.kube import Kube
 

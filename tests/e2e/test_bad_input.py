@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from tests.support.kube import condition
 from tests.support.objects import ROWS, config_map, job, rows_text
 

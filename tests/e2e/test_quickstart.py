@@ -10,6 +10,7 @@ import yaml
 from finetune_operator.cli.chat import Endpoint, text_of
 from finetune_operator.cli.cluster import Cluster
 from prometheus_client.parser import text_string_to_metric_families
+
 from tests.support.kube import condition
 
 if TYPE_CHECKING:

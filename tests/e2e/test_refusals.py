@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from tests.support.objects import config_map, job, rows_text, service
 
 if TYPE_CHECKING:

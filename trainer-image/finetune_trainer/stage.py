@@ -64,7 +64,8 @@ def require_result(paths: RunPaths, stage: Stage, name: str = RESULT) -> StageRe
     """The result of an earlier stage, without which this one cannot work."""
     result = read_result(paths, stage, name)
     if result is None:
-        raise StageError("StageFailed", f"{paths.stage(stage) / name} is missing: the {stage} stage of this run has not finished.")
+        missing = paths.stage(stage) / name
+        raise StageError("StageFailed", f"{missing} is missing: the {stage} stage of this run has not finished.")
     return result
 
 

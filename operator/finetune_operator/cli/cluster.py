@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from kubernetes import client, config
@@ -33,8 +33,8 @@ class Cluster:
     def __init__(self, namespace: str | None) -> None:
         """Connect; the namespace of the context is used when none is given."""
         try:
-            _, context = config.list_kube_config_contexts()
-            config.load_kube_config()
+            _, context = config.list_kube_config_contexts()  # type: ignore[no-untyped-call]
+            config.load_kube_config()  # type: ignore[no-untyped-call]
         except config.ConfigException as error:
             where = os.environ.get("KUBECONFIG", "~/.kube/config")
             raise fail(
@@ -47,17 +47,19 @@ class Cluster:
     def get(self, plural: str, name: str) -> Manifest | None:
         """One of our objects, or None."""
         try:
-            found: Manifest = self._objects.get_namespaced_custom_object(GROUP, VERSION, self.namespace, plural, name)
+            found = self._objects.get_namespaced_custom_object(GROUP, VERSION, self.namespace, plural, name)
         except client.ApiException as error:
             if error.status == _NOT_FOUND:
                 return None
             raise fail(f"The cluster refused: {error.reason}.") from error
-        return found
+        return cast("Manifest", found)
 
     def list(self, plural: str) -> list[Manifest]:
         """All of our objects in the namespace, by name."""
         try:
-            answer = self._objects.list_namespaced_custom_object(GROUP, VERSION, self.namespace, plural)
+            answer = cast(
+                "Manifest", self._objects.list_namespaced_custom_object(GROUP, VERSION, self.namespace, plural)
+            )
         except client.ApiException as error:
             if error.status == _NOT_FOUND:
                 raise fail(
@@ -78,21 +80,22 @@ class Cluster:
 
     def ready_pod(self, selector: str) -> str | None:
         """The name of a ready pod, or None."""
-        for pod in self._core.list_namespaced_pod(self.namespace, label_selector=selector).items:
-            conditions = {one.type: one.status for one in (pod.status.conditions or [])}
-            if conditions.get("Ready") == "True" and not pod.metadata.deletion_timestamp:
-                return str(pod.metadata.name)
+        pods = self._core.list_namespaced_pod(self.namespace, label_selector=selector).items
+        for pod in (one.to_dict() for one in pods):
+            conditions = {one["type"]: one["status"] for one in (pod["status"] or {}).get("conditions") or []}
+            if conditions.get("Ready") == "True" and not pod["metadata"]["deletion_timestamp"]:
+                return str(pod["metadata"]["name"])
         return None
 
     def service_selector(self, name: str) -> str | None:
         """The label selector of a Service, or None."""
         try:
-            selector = self._core.read_namespaced_service(name, self.namespace).spec.selector or {}
+            service = self._core.read_namespaced_service(name, self.namespace).to_dict()
         except client.ApiException as error:
             if error.status == _NOT_FOUND:
                 return None
             raise fail(f"Service {self.namespace}/{name} cannot be read: {error.reason}.") from error
-        return ",".join(f"{key}={value}" for key, value in selector.items())
+        return ",".join(f"{key}={value}" for key, value in (service["spec"]["selector"] or {}).items())
 
     def connect(self, pod: str, port: int) -> socket.socket:
         """A connection to a port of a pod, through the API server."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group
@@ -17,6 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from finetune_operator.cli.cluster import Cluster, Manifest, fail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 POLL_SECONDS = 1.0
 FINISHED = frozenset({"Succeeded", "Failed"})

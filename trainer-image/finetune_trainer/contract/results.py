@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from finetune_trainer.contract.base import Wire
-from finetune_trainer.contract.paths import Stage  # noqa: TC001 - pydantic needs it at run time
+from finetune_trainer.contract.paths import Stage
 
 TERMINATION_BYTES = 3072
 """The kubelet cuts a message at 4096 bytes; this leaves room for what it adds."""
@@ -73,7 +73,7 @@ class ExportFacts(Wire):
     """Tensors whose rows do not fit the quantization's blocks and took a larger type."""
     merged_modules: int = 0
     largest_rounding: float | None = None
-    """The largest ‖round(W+Δ)−(W+Δ)‖/‖Δ‖ over the merged modules."""
+    """The largest ‖round(W+Δ)-(W+Δ)‖/‖Δ‖ over the merged modules."""
 
 
 class Scores(Wire):

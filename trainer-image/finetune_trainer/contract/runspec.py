@@ -63,7 +63,9 @@ class LoraSpec(Wire):
     rank: int = 16
     alpha: int = 32
     dropout: float = 0.0
-    targets: list[str] = Field(default_factory=lambda: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"])
+    targets: list[str] = Field(
+        default_factory=lambda: ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    )
     """Names of linear modules (the last part of a module's path)."""
     rslora: bool = False
 
@@ -145,5 +147,7 @@ class RunSpec(Wire):
 
     def digest(self) -> str:
         """The run digest: sha256 (64 hex digits) over everything but the identity, the memory plan and the hub's address."""
-        settings = self.model_copy(update={"identity": Identity(namespace="", name="", uid=""), "memory": MemorySpec(), "hub_endpoint": None})
+        settings = self.model_copy(
+            update={"identity": Identity(namespace="", name="", uid=""), "memory": MemorySpec(), "hub_endpoint": None}
+        )
         return hashlib.sha256(settings.to_json().encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""finetune.dev/v1alpha1."""

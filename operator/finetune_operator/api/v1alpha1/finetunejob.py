@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from finetune_trainer.contract.results import (  # noqa: TC002 - pydantic needs them at run time
+from finetune_trainer.contract.results import (
     DatasetFacts,
     EvaluateFacts,
     ExportFacts,
     ModelFacts,
     TrainFacts,
 )
-from finetune_trainer.contract.runspec import DatasetFormat, Quantization, Scheduler  # noqa: TC002
+from finetune_trainer.contract.runspec import DatasetFormat, Quantization, Scheduler
 from pydantic import Field
 
 from finetune_operator.api.v1alpha1.common import (

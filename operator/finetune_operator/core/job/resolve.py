@@ -27,7 +27,7 @@ def run_spec(job: FineTuneJob, facts: Facts) -> runspec.RunSpec:
     return runspec.RunSpec(
         identity=runspec.Identity(namespace=meta.namespace, name=meta.name, uid=meta.uid),
         model=runspec.ModelSpec(**_said(spec.model, "source", "chat_template", "trust_remote_code")),
-        dataset=_dataset(spec),
+        dataset=dataset(spec),
         lora=_lora(spec),
         training=_training(spec),
         evaluation=runspec.EvaluationSpec(**_said(spec.evaluation)),
@@ -51,7 +51,8 @@ def _said(model: BaseModel | None, *fields: str) -> dict[str, Any]:
     return model.model_dump(exclude_none=True, include=set(fields) or None)
 
 
-def _dataset(spec: FineTuneJobSpec) -> runspec.DatasetSpec:
+def dataset(spec: FineTuneJobSpec) -> runspec.DatasetSpec:
+    """How the rows are read; without the secret, which only the pod is given."""
     said = _said(spec.dataset)
     said.pop("token_secret_ref", None)
     return runspec.DatasetSpec.model_validate(said)
