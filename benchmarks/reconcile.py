@@ -2,9 +2,10 @@
 
     KUBECONFIG=… python benchmarks/reconcile.py [--single 30] [--many 1000]
 
-Needs a cluster with our CRDs and without an operator of ours at work (the test node: `make node-up`). Ours and the
-naive one (benchmarks/naive.py) run here, outside the cluster, one after the other, each watching a namespace of its
-own. A quota there allows no pods: what is measured is the way to the Job, not what a kubelet does with it.
+Needs a cluster with our CRDs (the test node: `make node-up`); an installed operator of ours is scaled to nothing for
+the time. Ours and the naive one (benchmarks/peers/naive.py) run here, outside the cluster, one after the other, each
+watching a namespace of its own. A quota there allows no pods: what is measured is the way to the Job, not what a
+kubelet does with it.
 One line of JSON per figure; times in seconds, from sending the request to seeing the Job in a watch.
 """
 
@@ -41,6 +42,8 @@ JOBS = BY_KIND["Job"]
 HERE = Path(__file__).parent
 OURS, NAIVE = "finetune-operator", "naive kopf operator"
 METRICS = "http://127.0.0.1:9090/metrics"
+SETTLE = 60.0
+"""Until the Job controller has been refused a pod for every Job, and the operator has said so."""
 LAST = 300.0
 """Seconds until a Job that has not appeared never will."""
 
@@ -70,7 +73,17 @@ def peers() -> list[Peer]:
         "FINETUNE_LOG_LEVEL": "WARNING",
     }
     python = sys.executable
-    naive = [python, "-m", "kopf", "run", str(HERE / "naive.py"), "-n", "bench-naive", "--standalone", "--quiet"]
+    naive = [
+        python,
+        "-m",
+        "kopf",
+        "run",
+        str(HERE / "peers" / "naive.py"),
+        "-n",
+        "bench-naive",
+        "--standalone",
+        "--quiet",
+    ]
     return [
         Peer(OURS, namespace, [python, "-m", "finetune_operator"], ours, "http://127.0.0.1:8081/readyz"),
         Peer(NAIVE, "bench-naive", naive),
@@ -140,47 +153,78 @@ async def _get(connection: Connection, path: str, params: dict[str, str]) -> Man
         return found
 
 
-async def send(client: Client, stopwatch: Stopwatch, names: list[str], namespace: str, *, wait: bool) -> None:
-    """Create the objects; one by one, or as fast as one client can."""
-    for name in names:
-        stopwatch.sent[name] = time.perf_counter()
-        await client.create(job(name, namespace))
-        if wait:
-            await stopwatch.all_seen([name])
-            await asyncio.sleep(0.05)
+@dataclass
+class Trial:
+    """One operator, the cluster, and what was seen of its Jobs."""
 
+    peer: Peer
+    connection: Connection
+    single: int
+    many: int
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
-async def measure(peer: Peer, connection: Connection, single: int, many: int) -> None:
-    """All figures of one operator."""
-    client, stopwatch, opened = Client(connection), Stopwatch(), asyncio.Event()
-    async with _namespace(client, peer.namespace), _running(peer) as pid:
-        watching = asyncio.create_task(watch_jobs(connection, peer.namespace, stopwatch, opened))
-        await opened.wait()
-        await _settle(peer, client, stopwatch)
-        singles = [f"one-{number}" for number in range(single)]
-        await send(client, stopwatch, singles, peer.namespace, wait=True)
-        _report(peer, "one by one", stopwatch.times(singles), single)
-        cpu, begin, before = _cpu(pid), time.perf_counter(), await _calls(peer)
-        crowd = [f"many-{number}" for number in range(many)]
-        await send(client, stopwatch, crowd, peer.namespace, wait=False)
+    @property
+    def client(self) -> Client:
+        """For everything but the watch."""
+        return Client(self.connection)
+
+    async def measure(self) -> None:
+        """All figures of this operator; a restart of ours with everything in place comes last."""
+        async with _namespace(self.client, self.peer.namespace):
+            async with _running(self.peer) as pid, self._watching():
+                await _until_ready(self.peer)
+                await self._send(["warm-up"], wait=True)
+                await asyncio.sleep(2)
+                await self._one_by_one()
+                await self._in_a_row(pid)
+            if self.peer.ready:
+                await asyncio.sleep(SETTLE)
+                await _restart(self.peer, self.single + self.many)
+
+    async def _one_by_one(self) -> None:
+        names = [f"one-{number}" for number in range(self.single)]
+        await self._send(names, wait=True)
+        _report(self.peer, "one by one", self.stopwatch.times(names))
+
+    async def _in_a_row(self, pid: int) -> None:
+        cpu, begin, before = _cpu(pid), time.perf_counter(), await _calls(self.peer)
+        names = [f"many-{number}" for number in range(self.many)]
+        await self._send(names, wait=False)
         sending = time.perf_counter() - begin
-        await stopwatch.all_seen(crowd)
-        last = max(stopwatch.seen[name] for name in crowd) - begin
-        _report(peer, f"{many} in a row", stopwatch.times(crowd), many, last=round(last, 1), sending=round(sending, 1))
+        await self.stopwatch.all_seen(names)
+        last = max(self.stopwatch.seen[name] for name in names) - begin
+        more = {"last": round(last, 1), "sending": round(sending, 1)}
+        _report(self.peer, f"{self.many} in a row", self.stopwatch.times(names), **more)
         await asyncio.sleep(10)
+        used = {"objects": self.single + self.many, "cpu_seconds": round(_cpu(pid) - cpu, 1)}
         figures = {"rss_mib": _memory(pid, "VmRSS"), "peak_mib": _memory(pid, "VmHWM")}
-        used = {"objects": single + many, "cpu_seconds": round(_cpu(pid) - cpu, 1)}
-        print(json.dumps({"operator": peer.name, "case": "memory and CPU"} | used | figures))
-        _report_writes(peer, before, await _calls(peer), many)
-        watching.cancel()
-    if peer.ready:
-        await _restart(peer, single + many)
+        print(json.dumps({"operator": self.peer.name, "case": "memory and CPU"} | used | figures))
+        _report_writes(self.peer, before, await _calls(self.peer), self.many)
+
+    async def _send(self, names: list[str], *, wait: bool) -> None:
+        """Create the objects; one by one, or as fast as one client can."""
+        for name in names:
+            self.stopwatch.sent[name] = time.perf_counter()
+            await self.client.create(job(name, self.peer.namespace))
+            if wait:
+                await self.stopwatch.all_seen([name])
+                await asyncio.sleep(0.05)
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        opened = asyncio.Event()
+        watching = asyncio.create_task(watch_jobs(self.connection, self.peer.namespace, self.stopwatch, opened))
+        await opened.wait()
+        try:
+            yield
+        finally:
+            watching.cancel()
 
 
-def _report(peer: Peer, what: str, times: list[float], count: int, **more: float) -> None:
+def _report(peer: Peer, what: str, times: list[float], **more: float) -> None:
     p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
     figures = {"p50": round(statistics.median(times), 3), "p99": round(p99, 3), "max": round(times[-1], 3)}
-    print(json.dumps({"operator": peer.name, "case": what, "objects": count} | figures | more))
+    print(json.dumps({"operator": peer.name, "case": what, "objects": len(times)} | figures | more))
 
 
 def _report_writes(peer: Peer, before: Calls, after: Calls, n: int) -> None:
@@ -206,13 +250,6 @@ async def _restart(peer: Peer, objects: int) -> None:
         writes = sum(number for (method, _), number in (await _calls(peer)).items() if method != "GET")
         figures = {"objects": objects, "ready_seconds": round(ready, 1), "writes": writes}
         print(json.dumps({"operator": peer.name, "case": "restart"} | figures))
-
-
-async def _settle(peer: Peer, client: Client, stopwatch: Stopwatch) -> None:
-    """Until the operator works: a first object that does not count."""
-    await _until_ready(peer)
-    await send(client, stopwatch, ["warm-up"], peer.namespace, wait=True)
-    await asyncio.sleep(2)
 
 
 async def _until_ready(peer: Peer) -> None:
@@ -260,15 +297,48 @@ async def _running(peer: Peer) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def _namespace(client: Client, name: str) -> AsyncIterator[None]:
-    """A namespace without room for pods; one of an earlier run must be gone first."""
-    async with asyncio.timeout(LAST):
-        while await client.get(Key("Namespace", "", name)):  # noqa: ASYNC110 - a condition of the cluster
+async def _alone(connection: Connection) -> AsyncIterator[None]:
+    """Without an installed operator, which would do the same work a second time."""
+    selector = {"labelSelector": "app.kubernetes.io/name=finetune-operator"}
+    deployments = (await _get(connection, BY_KIND["Deployment"].path(), selector))["items"]
+    try:
+        for each in deployments:
+            await _scale(connection, each, 0)
+        while any((await _get(connection, BY_KIND["Pod"].path(), selector))["items"]):  # noqa: ASYNC110 - likewise
             await asyncio.sleep(1)
+        yield
+    finally:
+        for each in deployments:
+            await _scale(connection, each, each["spec"]["replicas"])
+
+
+async def _scale(connection: Connection, deployment: Manifest, replicas: int) -> None:
+    meta = deployment["metadata"]
+    path = BY_KIND["Deployment"].path(meta["namespace"], meta["name"], "scale")
+    headers = connection.headers() | {"Content-Type": "application/merge-patch+json"}
+    body = json.dumps({"spec": {"replicas": replicas}})
+    async with connection.session.patch(f"{connection.server}{path}", data=body, headers=headers) as answer:
+        answer.raise_for_status()
+
+
+async def _gone(client: Client, namespace: str) -> None:
+    async with asyncio.timeout(LAST):
+        while await client.get(Key("Namespace", "", namespace)):  # noqa: ASYNC110 - a condition of the cluster
+            await asyncio.sleep(1)
+
+
+@asynccontextmanager
+async def _namespace(client: Client, name: str) -> AsyncIterator[None]:
+    """A namespace without room for pods, which is gone afterwards: deleting it must not disturb the next operator."""
+    await _gone(client, name)
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-pods", "namespace": name}}
-    await client.create({**quota, "spec": {"hard": {"pods": "0"}}})
-    yield
+    try:
+        await client.create({**quota, "spec": {"hard": {"pods": "0"}}})
+        yield
+    finally:
+        await client.delete(ObjectRef("v1", "Namespace", "", name))
+        await _gone(client, name)
 
 
 def _memory(pid: int, field_: str) -> float:
@@ -290,12 +360,10 @@ async def main() -> None:
     chosen = parser.parse_args()
     connection = Connection(login())
     try:
-        for peer in peers():
-            if chosen.only in {None, peer.name}:
-                try:
-                    await measure(peer, connection, chosen.single, chosen.many)
-                finally:
-                    await Client(connection).delete(ObjectRef("v1", "Namespace", "", peer.namespace))
+        async with _alone(connection):
+            for peer in peers():
+                if chosen.only in {None, peer.name}:
+                    await Trial(peer, connection, chosen.single, chosen.many).measure()
     finally:
         await connection.close()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from finetune_operator.cli import chat, validate, watch
+from finetune_operator.cli.chat import chat
+from finetune_operator.cli.validate import validate
+from finetune_operator.cli.watch import watch
 
 app = typer.Typer(
     name="finetune",
@@ -13,9 +15,9 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Tune a language model on your own box, watch it, and talk to it.",
 )
-app.command()(validate.validate)
-app.command()(watch.watch)
-app.command()(chat.chat)
+app.command()(validate)
+app.command()(watch)
+app.command()(chat)
 
 if __name__ == "__main__":
     app()

@@ -5,6 +5,7 @@ What Kubernetes did to a pod (eviction, reboot, a pod that vanished) is a disrup
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,10 +100,14 @@ def waiting(pod: Manifest) -> Outcome | None:
 
 
 def rejected(events: Sequence[Manifest], name: str) -> Outcome | None:
-    """A quota, a policy or an admission webhook refuses the pods of the named Job or ReplicaSet."""
+    """A quota, a policy or an admission webhook refuses the pods of the named Job or ReplicaSet.
+
+    Each try has a pod name of its own; it is left out of the sentence, so that the same refusal is said once.
+    """
     for event in reversed(events):
         if event.get("reason") == "FailedCreate" and event.get("involvedObject", {}).get("name", "").startswith(name):
-            return Outcome("Waiting", "PodRejected", event.get("message", "")[:MESSAGE_LENGTH])
+            message = re.sub(rf'"{re.escape(name)}[-a-z0-9]*"', f'"{name}"', event.get("message", ""))
+            return Outcome("Waiting", "PodRejected", message[:MESSAGE_LENGTH])
     return None
 
 
