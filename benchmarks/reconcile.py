@@ -177,8 +177,8 @@ class Trial:
                 await asyncio.sleep(2)
                 await self._one_by_one()
                 await self._in_a_row(pid)
+                await asyncio.sleep(SETTLE if self.peer.ready else 0)
             if self.peer.ready:
-                await asyncio.sleep(SETTLE)
                 await _restart(self.peer, self.single + self.many)
 
     async def _one_by_one(self) -> None:
