@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from testnode import install
+from testnode.settings import Settings, cache_folder
 from tests.support.kube import Kube
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 def product() -> Kube:
     """The operator, installed by helm as the demo does it; its own namespace."""
     install.install()
+    os.environ["KUBECONFIG"] = str(Settings(cache_folder()).kubeconfig)
     return Kube(install.NAMESPACE)
 
 

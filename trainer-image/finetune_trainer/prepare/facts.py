@@ -8,14 +8,15 @@ from finetune_trainer.contract.results import ModelFacts
 from finetune_trainer.stage import StageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from finetune_trainer.contract.runspec import LoraSpec, ModelSpec
+    from finetune_trainer.contract.runspec import LoraSpec, ModelSpec, RunSpec
     from finetune_trainer.sources.models import BaseModel
     from finetune_trainer.sources.shards import Tensor
 
 _UNTRAINED = {"visual", "vision_tower", "vision_model", "audio_tower", "multi_modal_projector", "mtp", "experts"}
 """Parts of a checkpoint whose modules LoRA's targets do not mean: other senses, draft heads, and fused experts."""
+_EXPERTS_TOO = {"gate_proj", "up_proj", "down_proj"}
 _NO_LINEAR = ("norm", "embed", "conv")
 _SUFFIX = ".weight"
 _MATRIX = 2
@@ -44,14 +45,27 @@ def modules(names: Iterable[str]) -> dict[str, str]:
     return {name: name.removesuffix(_SUFFIX).rpartition(".")[2] for name in weights}
 
 
-def check_targets(names: Iterable[str], lora: LoraSpec) -> None:
-    """Each target that is asked for must be there: one misspelt among seven is not passed over."""
+def check_targets(names: Collection[str], spec: RunSpec) -> None:
+    """Each target that is asked for must be there, and none may be what the export cannot merge."""
+    _check_experts(names, spec)
     found = set(modules(names).values())
-    absent = [target for target in lora.targets if target not in found]
+    absent = [target for target in spec.lora.targets if target not in found]
     if absent:
         linear = sorted(name for name in found if not name.isdigit() and not any(part in name for part in _NO_LINEAR))
         raise StageError(
             "TargetNotFound", f"The model has no module named {', '.join(absent)}. It has: {', '.join(linear)}."
+        )
+
+
+def _check_experts(names: Iterable[str], spec: RunSpec) -> None:
+    """Unsloth takes these names for the experts' too, and hours later no adapter on experts could be merged."""
+    wanted = [target for target in spec.lora.targets if target in _EXPERTS_TOO]
+    if spec.recipe == "unsloth" and wanted and any("experts" in name.split(".") for name in names):
+        raise StageError(
+            "InvalidSpec",
+            f"method.lora.targets: {spec.model.source} is a mixture of experts, where {', '.join(wanted)} would put "
+            "adapters on every expert, which cannot be exported. Name attention modules, for example q_proj, k_proj, "
+            "v_proj and o_proj.",
         )
 
 

@@ -73,7 +73,7 @@ def _config(spec: RunSpec, model: BaseModel) -> dict[str, Any]:
     config: dict[str, Any] = json.loads((model.folder / CONFIG).read_text(encoding="utf-8"))
     facts.check_config(config, spec.model)
     if (model.folder / shards.INDEX).exists():
-        facts.check_targets(shards.weight_map(model.folder), spec.lora)
+        facts.check_targets(shards.weight_map(model.folder), spec)
     return config
 
 
@@ -96,5 +96,5 @@ def _tokenized(spec: RunSpec, labeller: Labeller, split: Split, folder: Path) ->
 
 def _weights(spec: RunSpec, model: BaseModel, config: dict[str, Any]) -> ModelFacts:
     tensors = model.fetch_weights()
-    facts.check_targets((tensor.name for tensor in tensors), spec.lora)
+    facts.check_targets([tensor.name for tensor in tensors], spec)
     return facts.model_facts(model, config, tensors, spec.lora)
