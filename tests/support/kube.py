@@ -123,7 +123,8 @@ class Kube:
         finally:
             timer.cancel()
             process.kill()
-            process.wait()
+            # Reads to the end and closes the pipe.
+            process.communicate()
 
 
 def _documents(process: subprocess.Popen[str]) -> Iterator[Manifest]:
