@@ -68,6 +68,7 @@ node-status: ## What runs, and how to use it
 .PHONY: images
 images: ## Build the three images and load them into the node
 	@$(PYTHON) -m testnode.images build all
+	@$(PYTHON) -m testnode.images extract
 	@$(PYTHON) -m testnode.images load
 
 .PHONY: bench
