@@ -9,6 +9,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from huggingface_hub import HfApi, hf_hub_download, snapshot_download
 from huggingface_hub.errors import (
@@ -114,6 +115,28 @@ def test_a_download_that_was_cut_goes_on(endpoint: str, root: Path, tmp_path: Pa
     faults = {"model.safetensors": {"cut": 100_000, "times": 1}}
     (root / "models" / REPO / ".faults.json").write_text(json.dumps(faults))
     assert (download(endpoint, tmp_path) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_file_that_is_refused_once_comes_the_next_time(endpoint: str, root: Path, tmp_path: Path) -> None:
+    (root / "models" / REPO / ".faults.json").write_text(json.dumps({"model.safetensors": {"status": 503, "times": 1}}))
+    with pytest.raises(HfHubHTTPError, match="503"):
+        download(endpoint, tmp_path)
+    assert (download(endpoint, tmp_path) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+RANGES = {
+    "the end": ("bytes=2097150-", 206, b"\xfe\xff", "bytes 2097150-2097151/2097152"),
+    "a piece": ("bytes=1-3", 206, b"\x01\x02\x03", "bytes 1-3/2097152"),
+    "a piece that is longer than the file": ("bytes=2097151-9999999", 206, b"\xff", "bytes 2097151-2097151/2097152"),
+    "behind the end": ("bytes=2097152-", 416, b"", "bytes */2097152"),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_a_range(endpoint: str, name: str) -> None:
+    asked, status, body, told = RANGES[name]
+    answer = httpx.get(f"{endpoint}/{REPO}/resolve/main/model.safetensors", headers={"Range": asked})
+    assert (answer.status_code, answer.content, answer.headers["Content-Range"]) == (status, body, told)
 
 
 def test_a_hub_that_is_down(endpoint: str, root: Path) -> None:
