@@ -42,8 +42,6 @@ JOBS = BY_KIND["Job"]
 HERE = Path(__file__).parent
 OURS, NAIVE = "finetune-operator", "naive kopf operator"
 METRICS = "http://127.0.0.1:9090/metrics"
-SETTLE = 60.0
-"""Until the Job controller has been refused a pod for every Job, and the operator has said so."""
 LAST = 300.0
 """Seconds until a Job that has not appeared never will."""
 
@@ -177,7 +175,8 @@ class Trial:
                 await asyncio.sleep(2)
                 await self._one_by_one()
                 await self._in_a_row(pid)
-                await asyncio.sleep(SETTLE if self.peer.ready else 0)
+                if self.peer.ready:
+                    await _quiet(self.peer)
             if self.peer.ready:
                 await _restart(self.peer, self.single + self.many)
 
@@ -240,6 +239,18 @@ def _report_writes(peer: Peer, before: Calls, after: Calls, n: int) -> None:
 _TO_THE_FIRST_CHILD = {("POST", "PersistentVolumeClaim"), ("POST", "ConfigMap"), ("POST", "Job")}
 
 
+async def _quiet(peer: Peer) -> None:
+    """Until the Job controller has been refused a pod for every Job, and the operator has said so."""
+    async with asyncio.timeout(2 * LAST):
+        before = -1.0
+        while before != (before := _writes(await _calls(peer))):  # noqa: ASYNC110 - a condition of the cluster
+            await asyncio.sleep(20)
+
+
+def _writes(calls: Calls) -> float:
+    return sum(number for (method, _), number in calls.items() if method != "GET")
+
+
 async def _restart(peer: Peer, objects: int) -> None:
     """A restart reads everything and must write nothing."""
     async with _running(peer):
@@ -247,8 +258,7 @@ async def _restart(peer: Peer, objects: int) -> None:
         await _until_ready(peer)
         ready = time.perf_counter() - begin
         await asyncio.sleep(20)
-        writes = sum(number for (method, _), number in (await _calls(peer)).items() if method != "GET")
-        figures = {"objects": objects, "ready_seconds": round(ready, 1), "writes": writes}
+        figures = {"objects": objects, "ready_seconds": round(ready, 1), "writes": _writes(await _calls(peer))}
         print(json.dumps({"operator": peer.name, "case": "restart"} | figures))
 
 

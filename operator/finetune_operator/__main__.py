@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
 
 from finetune_operator import program
@@ -25,6 +26,8 @@ def main() -> int:
     if settings.log_level != "DEBUG":
         for name in QUIET:
             logging.getLogger(name).setLevel(logging.WARNING)
+    # Before kopf handles signals: the first process of a container ignores those that nobody handles.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     asyncio.run(program.run(settings))
     return 0
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter as Tally
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from finetune_operator.core.types import Manifest
 
+# When a series began is of no use to anybody here, and doubles the scrape.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 REGISTRY = CollectorRegistry()
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 
@@ -57,7 +59,7 @@ def progress(namespace: str, name: str, percent: int | None) -> None:
     """The progress of a job; None removes its series."""
     if percent is not None:
         PROGRESS.labels(namespace, name).set(percent / 100)
-    elif (namespace, name) in PROGRESS._metrics:  # noqa: SLF001 - there is no public way to ask
+    else:
         PROGRESS.remove(namespace, name)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FOUND_SECONDS, MISSING_SECONDS = 30.0, 3.0
 LINES = 30
+MOST_KEPT = 4096
 _log = logging.getLogger(__name__)
 
 
@@ -67,6 +68,8 @@ class Lookups:
         until, keys = self._keys.get(key, (0.0, None))
         if until > now:
             return keys
+        if len(self._keys) >= MOST_KEPT:
+            self._keys.clear()
         found = await self._client.get(key)
         keys = frozenset({**found.get("data", {}), **found.get("binaryData", {})}) if found is not None else None
         self._keys[key] = (now + (MISSING_SECONDS if keys is None else FOUND_SECONDS), keys)

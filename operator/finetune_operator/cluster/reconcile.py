@@ -67,10 +67,13 @@ class Reconciler:
     async def _act(self, owner: Manifest, plan: Plan) -> bool:
         """Children first, the status last: a status never tells of what does not exist.
 
-        New children are sent together: none of them needs another one to be stored first.
+        What a Job needs is there before the Job, so that one that exists is never without it.
         """
-        if not all(await asyncio.gather(*(self._create(owner, manifest) for manifest in plan.create))):
-            return False
+        needed = [manifest for manifest in plan.create if manifest["kind"] != "Job"]
+        jobs = [manifest for manifest in plan.create if manifest["kind"] == "Job"]
+        for together in (needed, jobs):
+            if not all(await asyncio.gather(*(self._create(owner, manifest) for manifest in together))):
+                return False
         for manifest in plan.apply:
             self._observer.wrote(await self._client.apply(manifest), key_of(owner))
             _log.info("%s: applied %s", key_of(owner), _name(manifest))

@@ -45,7 +45,7 @@ def plan(job: Manifest, children: Children, facts: Facts, now: datetime) -> Plan
 
 
 def _create(s: Situation, step: Step, new: FineTuneJobStatus) -> tuple[Manifest, ...]:
-    """Claims and RunSpec first, then the Job; its network policy last, so that the Job does not wait for it."""
+    """The Job, and what it needs."""
     if step.action != "Start" or s.row is None:
         return ()
     record = records.last(new.stages, s.row.name)

@@ -1,6 +1,6 @@
 """What the pods of a job may reach: two policies a job, one for prepare, one for the stages that are offline.
 
-They are created right after the Job whose pods they select, so that they do not delay the first one.
+They are there before the Job whose pods they select.
 """
 
 from __future__ import annotations

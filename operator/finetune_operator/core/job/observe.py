@@ -29,6 +29,7 @@ class Observed(NamedTuple):
 def observe(job: FineTuneJob, run: Run, children: Children, facts: Facts, now: datetime) -> Observed:
     """Judge the running attempt, if there is one, and write down how it ended."""
     known = [] if run.fresh else _forgiven(job)
+    known += _unrecorded(job, run, known, children, now)
     running = next((record for record in known if record.outcome == "Running"), None)
     live = _job_of(job, run, running, children) if running else None
     outcome = _outcome(live, run, children, facts) if live else Outcome("Running")
@@ -57,6 +58,17 @@ def _forgiven(job: FineTuneJob) -> list[StageRecord]:
     if job.spec.retry_token == job.status.retry_token:
         return known
     return [records.retried(record) if record.outcome == "Failed" else record for record in known]
+
+
+def _unrecorded(
+    job: FineTuneJob, run: Run, known: list[StageRecord], children: Children, now: datetime
+) -> list[StageRecord]:
+    """The attempt whose Job was made but not written down, because the operator ended in between."""
+    row = records.current_stage(known)
+    if row is None or any(record.outcome == "Running" for record in known):
+        return []
+    begun = records.begin(row, run, records.last(known, row.name), now)
+    return [begun] if _job_of(job, run, begun, children) else []
 
 
 def _job_of(job: FineTuneJob, run: Run, record: StageRecord, children: Children) -> Manifest | None:
