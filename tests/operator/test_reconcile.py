@@ -158,6 +158,8 @@ async def test_something_missing_is_looked_for_again(harness: Harness) -> None:
     token = {"source": "hf://org/model", "tokenSecretRef": {"name": "hf"}}
     harness.exists(obj("FineTuneJob", "a", uid="u1", spec=job_spec(model=token)))
     assert await harness.carry_out(Plan(requeue_after=30)) == MISSING_SECONDS
+    assert await harness.carry_out(Plan(requeue_after=3600)) == 3600, "a finished job does not wait for it"
+    assert await harness.carry_out(Plan()) is None
     assert harness.facts is not None
     assert harness.facts.secret_keys == {}
     harness.client._stamped(obj("Secret", "hf", data={"token": "c2VjcmV0"}))

@@ -11,7 +11,7 @@ from finetune_operator import metrics
 from finetune_operator.cluster.client import CONFLICT, NOT_FOUND, ApiError
 from finetune_operator.cluster.resources import Key, controller, key_of
 from finetune_operator.cluster.situation import MISSING_SECONDS, lacks_something
-from finetune_operator.core import finetunejob, inferenceservice, merge
+from finetune_operator.core import finetunejob, inferenceservice, merge, times
 from finetune_operator.core.service.server import RANDOM_KEY
 from finetune_operator.core.types import EventRecord
 
@@ -62,7 +62,10 @@ class Reconciler:
             return GARBAGE_SECONDS
         if not plan.empty:
             return 0
-        return _sooner(plan.requeue_after, MISSING_SECONDS if lacks_something(owner, facts) else None)
+        again = plan.requeue_after
+        if again is None or again > times.LOOK_AGAIN or not lacks_something(owner, facts):
+            return again
+        return min(again, MISSING_SECONDS)
 
     async def _act(self, owner: Manifest, plan: Plan) -> bool:
         """Children first, the status last: a status never tells of what does not exist.
@@ -161,10 +164,6 @@ def _filled(manifest: Manifest) -> Manifest:
         return manifest
     filled = {name: secrets.token_urlsafe(32) if value == RANDOM_KEY else value for name, value in data.items()}
     return {**manifest, "stringData": filled}
-
-
-def _sooner(*times: float | None) -> float | None:
-    return min((each for each in times if each is not None), default=None)
 
 
 def _name(manifest: Manifest) -> str:
