@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import statistics
 import sys
 import time
@@ -167,23 +168,35 @@ class Trial:
         return Client(self.connection)
 
     async def measure(self) -> None:
-        """All figures of this operator; a restart of ours with everything in place comes last."""
-        async with _namespace(self.client, self.peer.namespace):
-            async with _running(self.peer) as pid, self._watching():
-                await _until_ready(self.peer)
-                await self._send(["warm-up"], wait=True)
-                await asyncio.sleep(2)
+        """All figures of this operator."""
+        async with _namespace(self.client, self.peer.namespace), self._watching():
+            async with _running(self.peer):
                 await self._one_by_one()
-                await self._in_a_row(pid)
+            async with _running(self.peer) as pid:
                 if self.peer.ready:
-                    await _quiet(self.peer)
-            if self.peer.ready:
-                await _restart(self.peer, self.single + self.many)
+                    await _restarted(self.peer, self.single + 1)
+                await self._in_a_row(pid)
 
     async def _one_by_one(self) -> None:
+        await _until_ready(self.peer)
+        await self._send(["warm-up"], wait=True)
+        await asyncio.sleep(2)
         names = [f"one-{number}" for number in range(self.single)]
         await self._send(names, wait=True)
         _report(self.peer, "one by one", self.stopwatch.times(names))
+        if self.peer.ready:
+            await self._told()
+
+    async def _told(self) -> None:
+        """Until the Job controller was refused a pod for every Job, and the operator has said so: all is quiet."""
+        owners = BY_KIND["FineTuneJob"]
+        async with asyncio.timeout(LAST):
+            while True:
+                pages = self.client.pages(owners, self.peer.namespace, {})
+                states = [json.dumps(each.get("status")) async for page in pages for each in page]
+                if all("PodRejected" in state for state in states):
+                    return
+                await asyncio.sleep(1)
 
     async def _in_a_row(self, pid: int) -> None:
         cpu, begin, before = _cpu(pid), time.perf_counter(), await _calls(self.peer)
@@ -239,27 +252,18 @@ def _report_writes(peer: Peer, before: Calls, after: Calls, n: int) -> None:
 _TO_THE_FIRST_CHILD = {("POST", "PersistentVolumeClaim"), ("POST", "ConfigMap"), ("POST", "Job")}
 
 
-async def _quiet(peer: Peer) -> None:
-    """Until the Job controller has been refused a pod for every Job, and the operator has said so."""
-    async with asyncio.timeout(2 * LAST):
-        before = -1.0
-        while before != (before := _writes(await _calls(peer))):  # noqa: ASYNC110 - a condition of the cluster
-            await asyncio.sleep(20)
-
-
 def _writes(calls: Calls) -> float:
     return sum(number for (method, _), number in calls.items() if method != "GET")
 
 
-async def _restart(peer: Peer, objects: int) -> None:
+async def _restarted(peer: Peer, objects: int) -> None:
     """A restart reads everything and must write nothing."""
-    async with _running(peer):
-        begin = time.perf_counter()
-        await _until_ready(peer)
-        ready = time.perf_counter() - begin
-        await asyncio.sleep(20)
-        figures = {"objects": objects, "ready_seconds": round(ready, 1), "writes": _writes(await _calls(peer))}
-        print(json.dumps({"operator": peer.name, "case": "restart"} | figures))
+    begin = time.perf_counter()
+    await _until_ready(peer)
+    ready = time.perf_counter() - begin
+    await asyncio.sleep(20)
+    figures = {"objects": objects, "ready_seconds": round(ready, 1), "writes": _writes(await _calls(peer))}
+    print(json.dumps({"operator": peer.name, "case": "restart"} | figures))
 
 
 async def _until_ready(peer: Peer) -> None:
@@ -379,4 +383,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    # As at Ctrl-C: whatever was changed in the cluster is put back.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     asyncio.run(main())
