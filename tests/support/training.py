@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +17,22 @@ from finetune_trainer.train.work import work
 if TYPE_CHECKING:
     from finetune_trainer.contract.paths import RunPaths
     from finetune_trainer.contract.runspec import RunSpec
+
+
+PROGRAM = """
+import sys
+from pathlib import PurePosixPath
+from finetune_trainer import stage
+from finetune_trainer.contract.paths import RunPaths
+from finetune_trainer.train.work import work
+
+root = PurePosixPath(sys.argv[1])
+stage.RUNSPEC_PATH = root / "runspec.json"
+stage.TERMINATION_LOG = root / "termination"
+stage.RunPaths = lambda digest: RunPaths(digest, models=root / "models", cache=root / "cache")
+sys.exit(stage.run_stage("train", work))
+"""
+"""The stage in a process of its own, with its folders below the first argument."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +54,16 @@ class Run:
     def start(self) -> int:
         """Run the stage as the pod's command does; returns the exit status."""
         return stage.run_stage("train", work)
+
+    def start_alone(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the stage in a process of its own, because Unsloth changes the libraries around it."""
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM, self.root],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     @property
     def termination(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_run(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
     """Make a run in a folder of its own, which run_stage then takes for the pod's mounts."""
 
-    def make(name: str = "run", recipe: str = "trl", **training: Any) -> Run:
+    def make(name: str = "run", recipe: str = "trl", device: str = "cpu", **training: Any) -> Run:
         root = tmp_path / name
         settings = {"batch_size": 2, "gradient_accumulation": 2, "max_length": 64, "max_steps": 8}
         settings |= {"learning_rate": 1e-2, "warmup_steps": 1} | training
@@ -73,6 +73,7 @@ def make_run(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
             lora=LoraSpec(rank=4, alpha=8, dropout=0.1),
             training=TrainingSpec.model_validate(settings),
             recipe=recipe,
+            device=device,
         )
         paths = RunPaths(spec.digest(), models=PurePosixPath(root / "models"), cache=PurePosixPath(root / "cache"))
         prepared = Path(paths.stage("prepare"))

@@ -92,9 +92,18 @@ def activation_bytes(facts: ModelFacts, spec: RunSpec, bytes_each: int) -> int:
     # Norms, q, k, v, attention's output and residual (10 times hidden);
     # gate, up, their product and gradients (6 times inner).
     inside = tokens * (10 * facts.hidden_size + 6 * facts.intermediate_size) * bytes_each
+    inside += tokens * adapter_input_bytes(facts, spec)
     if spec.training.gradient_checkpointing:
         return facts.layers * layer_input + inside
     return facts.layers * inside
+
+
+def adapter_input_bytes(facts: ModelFacts, spec: RunSpec) -> int:
+    """Per token and layer: PEFT casts what goes into each fp32 adapter from the model's 16 bit. Unsloth does not."""
+    if spec.device != "cuda" or spec.recipe != "trl":
+        return 0
+    widths = (facts.intermediate_size if target == "down_proj" else facts.hidden_size for target in spec.lora.targets)
+    return FP32 * sum(widths)
 
 
 def logits_bytes(facts: ModelFacts, spec: RunSpec) -> int:

@@ -42,8 +42,15 @@ class WarmUp(TrainerCallback):  # type: ignore[misc]
 
 
 def largest_batch(trainer: Any, rows: int, length: int) -> None:
-    """Forward and backward over random tokens, all of them learned."""
+    """Forward and backward over random tokens, all of them learned, as a training step does it.
+
+    The Trainer calls ``train()`` on the model only in its first step, and a model that does not train recomputes
+    nothing: without that call the probe would need the memory of a run without gradient checkpointing.
+    """
     vocabulary = trainer.model.config.get_text_config().vocab_size
     ids = torch.randint(0, vocabulary, (rows, length), device=trainer.args.device)
-    loss = trainer.model_wrapped(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids, use_cache=False).loss
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids}
+    trainer.model_wrapped.train()
+    with trainer.compute_loss_context_manager():
+        loss = trainer.compute_loss(trainer.model_wrapped, inputs)
     trainer.accelerator.backward(loss)
