@@ -54,11 +54,12 @@ def work(spec: RunSpec, paths: RunPaths) -> StageResult:
 def _train(spec: RunSpec, paths: RunPaths, model: ModelFacts, inputs: str) -> TrainFacts:
     stop = Stop()
     with stop.on_sigterm():
-        # The recipe first: Unsloth must be imported before transformers is.
-        recipe = import_module(f"finetune_trainer.recipes.{spec.recipe}")
         from finetune_trainer.train.device import require_device, within_memory  # noqa: PLC0415 - imports torch
 
+        # Before the recipe: without a GPU, Unsloth cannot even be imported, and says so in its own words.
         require_device(spec.device)
+        # Unsloth must be imported before transformers is; torch may come before both.
+        recipe = import_module(f"finetune_trainer.recipes.{spec.recipe}")
         require_memory(plan_training(model, spec).host_certain_bytes)
         job = _job(spec, paths, model, inputs, stop)
         with within_memory(spec):
