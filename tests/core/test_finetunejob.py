@@ -41,7 +41,6 @@ def test_events_tell_the_story() -> None:
     assert [(event.reason, event.message) for event in cluster.events] == [
         ("Preparing", "Attempt 1 of prepare."),
         ("Prepared", "300 rows read, 290 kept, 30 held out; 4000 tokens to learn from."),
-        ("Queued", "Needs 4.2 GiB."),
         ("TrainingStarted", "Attempt 1 of train on node node1."),
         ("Trained", "102 steps, loss 2.500 → 0.412."),
         ("Exporting", "Attempt 1 of export on node node1."),

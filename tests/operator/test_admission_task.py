@@ -95,7 +95,7 @@ async def test_what_does_not_fit_waits_and_says_why_once(rounds: Round) -> None:
     await rounds.run()
     assert [rounds.hold("a") is None, rounds.hold("b") is None].count(True) == 1
     (told,) = rounds.client.told
-    assert told["reason"] == "Waiting"
+    assert told["reason"] == "Queued"
     assert "FineTuneJob" in told["message"]
 
 

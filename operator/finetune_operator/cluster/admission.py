@@ -100,7 +100,7 @@ class Admission:
         if decision.node:
             _log.info("%s: admitted on node %s", key, decision.node)
         if record := admission.event_of(manifest, decision):
-            self._teller.tell(manifest, record)
+            self._teller.tell(written, [record])
 
     async def _read_nodes(self) -> None:
         self._read_at = asyncio.get_running_loop().time()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from finetune_operator.cluster.store import version
 from finetune_operator.core import names, times
 
 if TYPE_CHECKING:
@@ -15,10 +16,15 @@ COMPONENT = "finetune-operator"
 _NAME_LENGTH = 200
 
 
-def manifest(about: Manifest, record: EventRecord, once: str, now: datetime) -> Manifest:
-    """The Event. Its name follows from what it tells and from ``once``: told twice, it is still one Event."""
+def manifest(about: Manifest, record: EventRecord, place: int, now: datetime) -> Manifest:
+    """The Event. Told twice about the same version of an object, it is still one Event.
+
+    Its name grows with the object's version and its place among those told together: kubectl sorts by whole seconds,
+    and what is told within one second stays in the order of names.
+    """
     meta = about["metadata"]
-    mark = names.digest(meta["uid"], record.type, record.reason, record.message, once)[:16]
+    what = names.digest(meta["uid"], record.type, record.reason, record.message)[:8]
+    mark = f"{version(about):014x}{place:02x}{what}"
     return {
         "apiVersion": "v1",
         "kind": "Event",

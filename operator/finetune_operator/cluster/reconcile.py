@@ -136,9 +136,7 @@ class Reconciler:
         self._observer.wrote(written, key)
         _log_phase(key, owner.get("status", {}), new)
         _measure(key, new)
-        version = written["metadata"]["resourceVersion"]
-        for record in plan.events:
-            self._teller.tell(owner, record, once=version)
+        self._teller.tell(written, plan.events)
 
     async def _outdated(self, owner: Manifest, error: ApiError) -> None:
         """Somebody else was faster: take the newest, and the next look decides anew."""
@@ -154,7 +152,7 @@ class Reconciler:
     def _tell_refusal(self, owner: Manifest, manifest: Manifest, error: ApiError) -> None:
         """A quota, a policy or a webhook says no: people look for that in `kubectl describe`."""
         message = f"{_name(manifest)} cannot be created: {error.message}"[:_EVENT_LENGTH]
-        self._teller.tell(owner, EventRecord("Warning", "CreateFailed", message))
+        self._teller.tell(owner, [EventRecord("Warning", "CreateFailed", message)])
 
 
 def _filled(manifest: Manifest) -> Manifest:

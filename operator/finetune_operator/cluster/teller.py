@@ -13,7 +13,7 @@ from finetune_operator.cluster.client import ApiError
 from finetune_operator.cluster.resources import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from finetune_operator.cluster.client import Client
@@ -32,13 +32,13 @@ class Teller:
         self._clock = clock
         self._waiting: asyncio.Queue[Manifest] = asyncio.Queue(MOST_WAITING)
 
-    def tell(self, about: Manifest, record: EventRecord, once: str = "") -> None:
-        """Post an Event soon; told again with the same ``once``, it is still one Event."""
-        event = events.manifest(about, record, once, self._clock())
-        try:
-            self._waiting.put_nowait(event)
-        except asyncio.QueueFull:
-            _log.warning("%s: too many Events wait; this one is not told: %s", key_of(about), record.message)
+    def tell(self, about: Manifest, records: Iterable[EventRecord]) -> None:
+        """Post Events soon; the same ones about the same version of an object are told once."""
+        for place, record in enumerate(records):
+            try:
+                self._waiting.put_nowait(events.manifest(about, record, place, self._clock()))
+            except asyncio.QueueFull:
+                _log.warning("%s: too many Events wait; this one is not told: %s", key_of(about), record.message)
 
     async def run(self) -> None:
         """Post whatever is told."""

@@ -96,7 +96,7 @@ def event_of(about: Manifest, decision: Decision) -> EventRecord | None:
     told = any(each["type"] == "Admitted" and each.get("message") not in _PLAIN for each in old.get("conditions", []))
     if decision.node or (told and old.get("phase") == "Queued"):
         return None
-    return EventRecord("Normal", "Waiting", conditions.cut(decision.message, 900))
+    return EventRecord("Normal", "Queued", conditions.cut(decision.message, 900))
 
 
 _PLAIN = frozenset({"", "Waiting for memory and GPUs."})

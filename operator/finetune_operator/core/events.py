@@ -124,12 +124,6 @@ _BLOCKING = frozenset(
 )
 
 
-def _queued(old: FineTuneJobStatus, new: FineTuneJobStatus) -> Iterator[Told]:
-    if new.phase == "Queued" and old.phase != "Queued" and new.memory:
-        gpus = f" and {new.memory.gpus} GPU" if new.memory.gpus else ""
-        yield "Normal", "Queued", f"Needs {sizes.words(new.memory.host + new.memory.device)}{gpus}."
-
-
 def _suspended(old: FineTuneJobStatus, new: FineTuneJobStatus) -> Iterator[Told]:
     if new.phase == "Suspended" and old.phase != "Suspended":
         yield "Normal", "Suspended", "Nothing runs; the work so far is kept."
@@ -162,12 +156,14 @@ def _reason(known: dict[str, Condition], kind: str) -> str:
 _TELLERS: tuple[Callable[[FineTuneJobStatus, FineTuneJobStatus], Iterator[Told]], ...] = (
     _ended,
     _published,
-    _queued,
+    _suspended,
     _began,
     _resumed,
     _blocked,
-    _suspended,
     _finished,
     _served,
 )
-"""A new story is a new row here."""
+"""In the order of causes: what ended, what followed from it, what starts next. A new story is a new row here.
+
+That a job waits for memory is told by admission, which alone knows whether it has to.
+"""
