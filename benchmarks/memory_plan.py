@@ -14,7 +14,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 from finetune_trainer.contract.paths import RunPaths
@@ -92,7 +92,8 @@ def prepare(root: Path, recipe: str, facts: ModelFacts, size: argparse.Namespace
         device="cuda",
         platform="nvidia-gpu",
     )
-    folder = Path(RunPaths(spec.digest(), models=root / "models", cache=root / "cache").stage("prepare"))
+    claims = {"models": PurePosixPath(root / "models"), "cache": PurePosixPath(root / "cache")}
+    folder = Path(RunPaths(spec.digest(), **claims).stage("prepare"))
     folder.mkdir(parents=True)
     draw = random.Random(0)  # noqa: S311 - rows, not secrets
     rows = [[draw.randrange(4, VOCABULARY) for _ in range(size.length)] for _ in range(size.batch * size.steps)]
