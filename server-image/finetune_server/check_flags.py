@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from finetune_server.argv import EMITTED_FLAGS
-from finetune_server.contract import llama_cpp
+from finetune_server.llama import server, without_gpu
 
 
 def missing_flags(help_text: str) -> set[str]:
@@ -20,15 +20,18 @@ def missing_flags(help_text: str) -> set[str]:
 
 def main() -> int:
     """Ask the binary."""
-    server = llama_cpp() / "bin" / "llama-server"
-    answer = subprocess.run([server, "--help"], capture_output=True, text=True, check=True)  # noqa: S603 - our own binary
+    argv = [server(), "--help"]
+    answer = subprocess.run(argv, capture_output=True, text=True, check=False, env=without_gpu())  # noqa: S603 - ours
+    if answer.returncode != 0:
+        sys.stderr.write(f"{argv[0]} does not start here (exit status {answer.returncode}): {answer.stderr}\n")
+        return 1
     missing = missing_flags(answer.stdout + answer.stderr)
     if missing:
         sys.stderr.write(
-            f"{server} does not know {', '.join(sorted(missing))}: change finetune_server/argv.py for this build.\n"
+            f"{argv[0]} does not know {', '.join(sorted(missing))}: change finetune_server/argv.py for this build.\n"
         )
         return 1
-    sys.stdout.write(f"{server} knows all {len(EMITTED_FLAGS)} flags.\n")
+    sys.stdout.write(f"{argv[0]} knows all {len(EMITTED_FLAGS)} flags.\n")
     return 0
 
 

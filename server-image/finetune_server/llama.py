@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -22,15 +23,21 @@ LAST_LINES = 8
 """How many lines of a program's output a message carries."""
 
 
-def run_program(argv: list[str], what: str) -> list[str]:
+def run_program(argv: list[str], what: str, env: dict[str, str] | None = None) -> list[str]:
     """Run a converter or quantizer to its end, its output in our log; returns the lines, raises ConversionFailed."""
     log.info("%s: %s", what, " ".join(argv))
     lines: list[str] = []
     pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace") as process:  # noqa: S603
-        for line in process.stdout or ():
-            lines.append(line.rstrip())
-            log.info("%s", lines[-1])
+    with subprocess.Popen(  # noqa: S603 - our own programs
+        argv, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace", env=env
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                lines.append(line.rstrip())
+                log.info("%s", lines[-1])
+        except BaseException:
+            process.kill()
+            raise
     if process.returncode != 0:
         raise StageError("ConversionFailed", f"{what} ended with {process.returncode}: {last_lines(lines)}")
     return lines
@@ -43,9 +50,20 @@ def last_lines(lines: Sequence[str]) -> str:
 
 def build() -> str:
     """The commit that the server was built from."""
-    answer = subprocess.run([server(), "--version"], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    argv = [server(), "--version"]
+    answer = subprocess.run(argv, capture_output=True, text=True, check=True, env=without_gpu())  # noqa: S603 - ours
     found = re.search(r"commit (\w+)", answer.stdout + answer.stderr)
     return found.group(1) if found else "unknown"
+
+
+def without_gpu() -> dict[str, str]:
+    """The environment for programs that compute nothing on a GPU.
+
+    A CUDA build does not even start without a driver, and there is none where the image is built or in the export
+    stage's pod: the toolkit's stand-in for it does.
+    """
+    folders = [os.environ.get("LD_LIBRARY_PATH", ""), str(llama_cpp() / "driver")]
+    return os.environ | {"LD_LIBRARY_PATH": ":".join(filter(None, folders))}
 
 
 def known_architectures() -> frozenset[str]:

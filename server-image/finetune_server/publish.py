@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def version_name(run_digest: str, inputs: str) -> str:
-    """The folder's name: settings, and what they were applied to."""
-    return f"{run_digest[:16]}-{inputs[:8]}"
-
-
 def published(folder: Path) -> Manifest | None:
     """The manifest of a version that exists."""
     path = folder / MANIFEST
@@ -61,6 +56,7 @@ def _copy_folder(source: Path, target: Path) -> None:
     for path in sorted(source.iterdir()):
         if path.is_file():
             copy_file(path, target / path.name)
+    settle_folder(target)
 
 
 def _entries(folder: Path, gguf_sha256: str) -> list[FileEntry]:

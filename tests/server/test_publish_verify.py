@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from finetune_server import verify as verifying
 from finetune_server.manifest import Manifest
-from finetune_server.publish import publish, published, version_name
+from finetune_server.publish import publish, published
 from finetune_server.verify import main, verify
+from finetune_trainer.contract.paths import RunPaths
 from finetune_trainer.contract.results import DatasetFacts, EvaluateFacts, ExportFacts, ModelFacts, TrainFacts
 from finetune_trainer.contract.runspec import LoraSpec
 from finetune_trainer.files import sha256_of
@@ -30,7 +31,7 @@ def _publish(tmp_path: Path, gguf: Path) -> Path:
     adapter = tmp_path / "adapter"
     adapter.mkdir(exist_ok=True)
     (adapter / "adapter_config.json").write_text("{}")
-    folder = tmp_path / "versions" / version_name("a" * 64, "b" * 64)
+    folder = Path(RunPaths("a" * 64, models=PurePosixPath(tmp_path)).version_of("b" * 64))
     manifest = Manifest(
         version=folder.name, run_digest="a" * 64, inputs="b" * 64, created_at="2026-12-01T00:00:00Z", base="hf://x/y",
         model=ModelFacts(), dataset=DatasetFacts(), recipe="trl", adapter=LoraSpec(), train=TrainFacts(),

@@ -10,7 +10,7 @@ from finetune_trainer.files import settle, settle_folder
 from finetune_trainer.stage import StageError
 
 from finetune_server.gguf import NotGguf, read_gguf
-from finetune_server.llama import converter, quantizer, run_program
+from finetune_server.llama import converter, quantizer, run_program, without_gpu
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def _write(model: Path, wide: Path, partial: Path, quantization: Quantization) -
     if quantization in DIRECT:
         return _convert(model, partial, quantization)
     _convert(model, wide, "auto")
-    return run_program([quantizer(), str(wide), str(partial), quantization], "llama-quantize")
+    return run_program([quantizer(), str(wide), str(partial), quantization], "llama-quantize", without_gpu())
 
 
 def _convert(model: Path, target: Path, outtype: str) -> list[str]:

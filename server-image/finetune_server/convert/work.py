@@ -6,10 +6,10 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from finetune_trainer.contract.paths import GGUF, MERGE_RESULT
+from finetune_trainer.contract.paths import GGUF, MANIFEST, MERGE_RESULT
 from finetune_trainer.contract.results import ExportFacts, StageResult
 from finetune_trainer.files import sha256_of
-from finetune_trainer.stage import StageError, now, read_result, require_result
+from finetune_trainer.stage import StageError, locked, now, read_result, require_result
 
 from finetune_server.convert.files import to_gguf
 from finetune_server.llama import build, known_architectures
@@ -29,9 +29,10 @@ def convert(spec: RunSpec, paths: RunPaths) -> StageResult:
     started = now()
     merged = require_result(paths, "export", MERGE_RESULT)
     done = read_result(paths, "export")
-    if done is not None and done.inputs == merged.inputs:
-        return done
     target = Path(paths.stage("export")) / GGUF
+    kept = (target, Path(paths.version_of(merged.inputs)) / MANIFEST)  # evaluate removes what it has published
+    if done is not None and done.inputs == merged.inputs and any(path.exists() for path in kept):
+        return done
     tuned = to_gguf(target.parent / "merged", target, spec.export.quantization)
     _require_known(tuned)
     convert_base(spec, paths)
@@ -46,10 +47,11 @@ def convert_base(spec: RunSpec, paths: RunPaths) -> None:
     """Once for each base, quantization and build of llama.cpp."""
     model = require_facts(paths)
     target = base_gguf(spec, paths, model)
-    if target.exists():
-        log.info("The base is already there as %s", target)
-        return
-    to_gguf(Path(model.path), target, spec.export.quantization)
+    with locked(target.with_suffix(".lock")):  # the cache is everybody's: two runs may want the same base at once
+        if target.exists():
+            log.info("The base is already there as %s", target)
+            return
+        to_gguf(Path(model.path), target, spec.export.quantization)
 
 
 def base_gguf(spec: RunSpec, paths: RunPaths, model: ModelFacts) -> Path:

@@ -27,7 +27,7 @@ from finetune_server.evaluate.server import LOCAL, LlamaServer, free_port
 from finetune_server.gguf import read_gguf
 from finetune_server.llama import build
 from finetune_server.manifest import Manifest
-from finetune_server.publish import publish, published, version_name
+from finetune_server.publish import publish, published
 
 if TYPE_CHECKING:
     from finetune_trainer.contract.paths import RunPaths
@@ -53,9 +53,9 @@ def evaluate(spec: RunSpec, paths: RunPaths) -> StageResult:
     started = now()
     inputs = require_result(paths, "export").inputs
     done = read_result(paths, "evaluate")
-    if done is not None and done.inputs == inputs:
+    folder = Path(paths.version_of(inputs))
+    if done is not None and done.inputs == inputs and published(folder):
         return done
-    folder = Path(paths.version(version_name(paths.run_digest, inputs)))
     manifest = published(folder) or _measure_and_publish(spec, paths, inputs, folder)
     _remove_intermediates(paths)
     return StageResult(
@@ -82,7 +82,8 @@ def _measure_and_publish(spec: RunSpec, paths: RunPaths, inputs: str, folder: Pa
 
 def measure(spec: RunSpec, gguf: Path, questions: list[Question], extra_args: list[str]) -> Measured:
     """Serve one model and ask it everything."""
-    with LlamaServer(serve_spec(spec, gguf, extra_args)) as server, ThreadPoolExecutor(EVALUATION_PARALLEL) as pool:
+    # The server ends before the pool does: whatever goes wrong, no thread then waits for an answer any more.
+    with ThreadPoolExecutor(EVALUATION_PARALLEL) as pool, LlamaServer(serve_spec(spec, gguf, extra_args)) as server:
         start = time.monotonic()
         answers = list(pool.map(lambda question: server.ask(question, spec.evaluation.max_tokens), questions))
         seconds = time.monotonic() - start

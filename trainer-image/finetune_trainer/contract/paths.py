@@ -73,3 +73,7 @@ class RunPaths:
     def version(self, version: str) -> PurePosixPath:
         """A published model version."""
         return self.models / "versions" / version
+
+    def version_of(self, inputs: str) -> PurePosixPath:
+        """Where this run publishes: its settings, and what they were applied to."""
+        return self.version(f"{self.run_digest[:16]}-{inputs[:8]}")

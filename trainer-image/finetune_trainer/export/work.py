@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from finetune_trainer.contract.paths import MERGE_RESULT
+from finetune_trainer.contract.paths import GGUF, MANIFEST, MERGE_RESULT
 from finetune_trainer.contract.results import ExportFacts, StageResult
 from finetune_trainer.export.adapter import count_modules, read_adapter, read_config
 from finetune_trainer.export.checkpoint import open_checkpoint
@@ -28,9 +28,10 @@ def export(spec: RunSpec, paths: RunPaths) -> StageResult:
     started = now()
     inputs = require_result(paths, "train").inputs
     done = read_result(paths, "export", MERGE_RESULT)
-    if done is not None and done.inputs == inputs:
-        return done
     target = Path(paths.stage("export")) / "merged"
+    kept = (target, target.with_name(GGUF), Path(paths.version_of(inputs)) / MANIFEST)  # evaluate removes the first two
+    if done is not None and done.inputs == inputs and any(path.exists() for path in kept):
+        return done
     tokenizer = Path(paths.stage("prepare")) / "tokenizer" if spec.model.chat_template else None
     proof = merge_and_prove(_base_folder(paths), Path(paths.stage("train")) / "adapter", target, tokenizer)
     facts = ExportFacts(merged_modules=proof.modules, largest_rounding=proof.largest_rounding)
