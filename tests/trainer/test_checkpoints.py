@@ -40,6 +40,14 @@ def test_the_newest_is_resumed_and_only_so_many_stay(store: CheckpointStore) -> 
     assert sorted(path.name for path in store.folder.glob("checkpoint-*")) == ["checkpoint-10", "checkpoint-100"]
 
 
+def test_a_later_step_of_other_versions_does_not_push_out_what_was_just_saved(store: CheckpointStore) -> None:
+    older = CheckpointStore(store.folder, STAMP | {"torch version": "2.12.0"}, keep=2)
+    for step in (90, 100):
+        save(older, step)
+    save(store, 20)
+    assert [path.name for path in store.folder.glob("checkpoint-*")] == ["checkpoint-20"]
+
+
 def test_a_commit_carries_the_hash_of_every_file(store: CheckpointStore) -> None:
     marker = json.loads((save(store, 5).path / MARKER).read_text())
     assert marker["stamp"] == STAMP

@@ -59,6 +59,17 @@ def settle_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def settle_all(folder: Path) -> None:
+    """Bring every file below a folder to the disk, and the folders' own entries."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        elif path.is_dir():
+            settle_folder(path)
+    settle_folder(folder)
+
+
 def sha256_of(path: Path) -> str:
     """Hash a file; the page cache is as it was afterwards."""
     digest = hashlib.sha256()

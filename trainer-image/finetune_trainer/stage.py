@@ -9,20 +9,28 @@ import errno
 import fcntl
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from finetune_trainer.contract.paths import RESULT, TERMINATION_LOG, RunPaths, Stage
 from finetune_trainer.contract.reasons import REASONS
 from finetune_trainer.contract.results import StageResult, Termination
 from finetune_trainer.contract.runspec import RUNSPEC_PATH, RunSpec
+from finetune_trainer.files import settle_all
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 log = logging.getLogger("finetune")
 Work = Callable[[RunSpec, RunPaths], StageResult]
+
+_NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class StageError(Exception):
@@ -71,10 +79,14 @@ def require_result(paths: RunPaths, stage: Stage, name: str = RESULT) -> StageRe
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the run's lock: two pods never work in one folder. Waits for the other one to end."""
+    """Hold a lock: two pods never work in one folder. Waits for the other one to end, and says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("Another pod works in %s; waiting until it has ended.", path.parent)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
@@ -84,9 +96,12 @@ def run_stage(stage: Stage, work: Work, result_name: str = RESULT) -> int:
     spec = RunSpec.model_validate_json(Path(RUNSPEC_PATH).read_text(encoding="utf-8"))
     paths = RunPaths(spec.digest())
     try:
-        with _writable(paths), locked(Path(paths.lock)):
+        with _ended_by_sigterm(), _writable(paths), locked(Path(paths.lock)):
             result = work(spec, paths)
-            write_file(Path(paths.stage(stage) / result_name), result.to_json())
+            folder = Path(paths.stage(stage))
+            folder.mkdir(parents=True, exist_ok=True)
+            settle_all(folder)  # a result on the disk promises that all it speaks of is there too
+            write_file(folder / result_name, result.to_json())
     except Exception as error:  # noqa: BLE001 - whatever happened must reach the person who waits
         return report_failure(paths, as_stage_error(error))
     log.info("%s", result.message)
@@ -106,6 +121,20 @@ def as_stage_error(error: Exception) -> StageError:
 
 
 @contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Within this block SIGTERM ends the work; the first process of a container would not hear it otherwise."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise StageError("Interrupted", "The pod was asked to stop.")
+
+
+@contextmanager
 def _writable(paths: RunPaths) -> Iterator[None]:
     """Probe the claim first: a UID that may not write must not be found out after hours."""
     probe = Path(paths.root) / ".probe"
@@ -113,8 +142,12 @@ def _writable(paths: RunPaths) -> Iterator[None]:
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.write_text("")
         probe.unlink()
-    except PermissionError as error:
-        raise StageError("StorageNotWritable", f"UID {os.getuid()} may not write to {error.filename}.") from error
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        raise StageError(
+            "StorageNotWritable", f"UID {os.getuid()} may not write to {error.filename}: {error.strerror}."
+        ) from error
     yield
 
 

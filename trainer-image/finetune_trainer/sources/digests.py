@@ -6,14 +6,12 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from finetune_trainer.sources.shards import drop_pages
+from finetune_trainer.files import sha256_of
 from finetune_trainer.stage import locked, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-
-_CHUNK = 8 * 1024 * 1024
 
 
 def of_folder(folder: Path, names: Iterable[str], memory: Path) -> str:
@@ -30,17 +28,7 @@ def _of_folder(folder: Path, names: Iterable[str], memory: Path) -> str:
         about = path.stat()
         key = f"{about.st_dev}:{about.st_ino}:{about.st_size}:{about.st_mtime_ns}:{about.st_ctime_ns}"
         if key not in known:
-            known[key] = of_file(path)
+            known[key] = sha256_of(path)
             write_file(memory, json.dumps(known))
         state.update(f"{name}\0{known[key]}\n".encode())
-    return state.hexdigest()
-
-
-def of_file(path: Path) -> str:
-    """sha256 of one file; its pages do not stay in memory."""
-    state = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            state.update(chunk)
-        drop_pages(file.fileno())
     return state.hexdigest()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from finetune_trainer.files import drop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +116,7 @@ def header(path: Path) -> list[Tensor]:
         if length > min(_MAX_HEADER, size):
             raise Damaged(path, f"is cut off or no safetensors file: {size} bytes, with a header of {length}")
         raw = file.read(length)
-        drop_pages(file.fileno())
+        drop(file)
     tensors = _parse(path, raw)
     expected = 8 + length + sum(tensor.bytes for tensor in tensors)
     if size != expected:
@@ -138,8 +139,3 @@ def _parse(path: Path, raw: bytes) -> list[Tensor]:
             raise Damaged(path, f"has a gap before {name}: its data starts at {start} instead of {end}")
         end = stop
     return [Tensor(name, shape, stop - start) for start, stop, name, shape in spans]
-
-
-def drop_pages(descriptor: int) -> None:
-    """Give the page cache of a file back: on a box with one memory for CPU and GPU it would count as used."""
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -10,6 +9,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from finetune_trainer.files import settle_folder, sha256_of
 from finetune_trainer.stage import StageError, write_file
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ class CheckpointStore:
         files = {str(path.relative_to(staged)): _seal(path) for path in sorted(staged.rglob("*")) if path.is_file()}
         marker = {"step": step, "stamp": self.stamp, "files": files}
         write_file(staged / MARKER, json.dumps(marker, sort_keys=True, indent=1))
-        _sync_folder(staged)
+        settle_folder(staged)
         target = self.folder / staged.name
         shutil.rmtree(target, ignore_errors=True)
         staged.replace(target)
-        _sync_folder(self.folder)
-        self._rotate()
+        settle_folder(self.folder)
+        self._rotate(step)
         return Checkpoint(step, target)
 
     def newest(self) -> Checkpoint | None:
@@ -93,12 +93,15 @@ class CheckpointStore:
             return f"it was made with another {', '.join(wrong)}"
         for name, seal in marker["files"].items():
             path = checkpoint.path / name
-            if not path.exists() or _digest(path) != seal["sha256"]:
+            if not path.exists() or sha256_of(path) != seal["sha256"]:
                 return f"{name} is missing or damaged"
         return None
 
-    def _rotate(self) -> None:
-        for checkpoint in self._marked()[self.keep :]:
+    def _rotate(self, newest: int) -> None:
+        """A later step than the one just saved was passed over when this training began: it must not push it out."""
+        marked = self._marked()
+        kept = [checkpoint for checkpoint in marked if checkpoint.step <= newest][: self.keep]
+        for checkpoint in (one for one in marked if one not in kept):
             (checkpoint.path / MARKER).unlink()  # first: a half removed folder must not look complete
             shutil.rmtree(checkpoint.path)
 
@@ -107,17 +110,4 @@ def _seal(path: Path) -> dict[str, Any]:
     """Bring a file to the disk and say what it holds."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    return {"bytes": path.stat().st_size, "sha256": _digest(path)}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
