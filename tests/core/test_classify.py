@@ -86,6 +86,7 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str, str]] = {
     "unknown exit code": (ended(), [terminated(3)], "Failed", "StageFailed"),
     "a reason that we do not know": (ended(), [terminated(1, message=said("Sunspots"))], "Failed", "StageFailed"),
     "too long": (ended(reason="DeadlineExceeded"), [terminated(143)], "Failed", "DeadlineExceeded"),
+    "too long, and the pod is gone": (ended(reason="DeadlineExceeded"), [], "Failed", "DeadlineExceeded"),
     "image cannot be pulled": (RUNNING, [blocked("ImagePullBackOff")], "Waiting", "ImagePullFailed"),
     "image name is wrong": (RUNNING, [blocked("InvalidImageName")], "Waiting", "ImagePullFailed"),
     "secret is gone": (

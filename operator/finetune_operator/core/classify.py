@@ -63,10 +63,10 @@ def classify(
     pod = max(job_pods, key=_created, default=None)
     if end is None:
         return _unfinished(job, pod, events)
+    if end.get("reason") == "DeadlineExceeded":  # Kubernetes deletes the pod then: it may be gone already
+        return Outcome("Failed", "DeadlineExceeded", "Training took longer than activeDeadlineSeconds.")
     if pod is None:
         return Outcome("Disrupted", "PodVanished", "The pod is gone, and with it what it had to say.")
-    if end.get("reason") == "DeadlineExceeded":
-        return Outcome("Failed", "DeadlineExceeded", "Training took longer than activeDeadlineSeconds.")
     if alive(pod):
         return Outcome("Running", message="The Job has ended; its pod is about to.")  # the watches of both are two
     if end["type"] == "Complete":
