@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from finetune_operator.api.v1alpha1.inferenceservice import InferenceServiceSpec
 from finetune_operator.cli.cluster import Cluster, Manifest, fail
+from finetune_operator.core import references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PORT = 8080
-API_KEY = "api-key"
 _TIMEOUT = 600
 Message = dict[str, str]
 Answer = dict[str, Any]
@@ -94,12 +95,10 @@ class Endpoint:
         return pod
 
     def _api_key(self, service: Manifest) -> str | None:
-        auth = service["spec"].get("auth") or {}
-        if auth.get("type") == "None":
+        wanted = references.api_key_secret(self.name, InferenceServiceSpec.model_validate(service["spec"]))
+        if wanted is None:
             return None
-        reference = auth.get("apiKeySecretRef") or {}
-        secret = reference.get("name") or f"{self.name}-api-key"
-        key = reference.get("key", "token") if reference else API_KEY
+        secret, key = wanted
         value = self._cluster.secret(secret, key)
         if value is None:
             raise fail(f"Secret {self._cluster.namespace}/{secret} has no key {key}: the server's API key is unknown.")
