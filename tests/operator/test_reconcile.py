@@ -116,13 +116,41 @@ async def test_an_object_without_an_owner_is_adopted_as_it_is(harness: Harness) 
     assert await harness.carry_out(Plan(create=(claim,))) == 0
 
 
+PREPARING = {
+    "phase": "Preparing",
+    "stages": [{"name": "prepare", "attempt": 1}],
+    "conditions": [
+        {"type": "Prepared", "status": "False", "reason": "Running", "lastTransitionTime": "2026-12-01T02:00:00Z"}
+    ],
+}
+
+
 async def test_a_refusal_is_told_once_and_raised(harness: Harness) -> None:
     harness.client.refuse[("create", "Job")] = ApiError(403, "POST", "exceeded quota")
     for _ in range(2):
         with pytest.raises(ApiError, match="exceeded quota"):
-            await harness.carry_out(Plan(create=(CHILD,)))
-    assert {event["metadata"]["name"] for event in harness.client.told} == {harness.client.told[0]["metadata"]["name"]}
-    assert harness.client.told[0]["message"] == "Job j cannot be created: exceeded quota"
+            await harness.carry_out(Plan(create=(CHILD,), status=PREPARING))
+    assert [event["message"] for event in harness.client.told] == ["Job j cannot be created: exceeded quota"]
+    status = harness.client.objects[A]["status"]
+    (condition,) = status["conditions"]
+    assert (condition["reason"], condition["message"]) == ("CreateFailed", "Job j cannot be created: exceeded quota")
+    assert "stages" not in status, "no attempt has begun"
+
+
+async def test_a_server_that_is_away_refuses_nothing(harness: Harness) -> None:
+    harness.client.refuse[("create", "Job")] = ApiError(500, "POST", "etcd is gone")
+    with pytest.raises(ApiError, match="etcd"):
+        await harness.carry_out(Plan(create=(CHILD,), status=PREPARING))
+    assert "status" not in [call[0] for call in harness.client.calls]
+
+
+async def test_a_namesake_that_somebody_else_made_is_never_changed(harness: Harness) -> None:
+    theirs = harness.client._stamped(obj("Service", "chat", spec={"selector": {"app": "theirs"}}))
+    ours = obj("Service", "chat", owner=("FineTuneJob", "u1"), spec={"selector": {"app": "ours"}})
+    with pytest.raises(ApiError, match="not made by the operator"):
+        await harness.carry_out(Plan(apply=(ours,), status=PREPARING))
+    assert harness.client.objects[Key("Service", "default", "chat")] == theirs
+    assert harness.client.told[0]["message"].startswith("Service chat exists already")
 
 
 async def test_a_random_key_is_put_where_the_plan_asks_for_one(harness: Harness) -> None:

@@ -12,6 +12,7 @@ from finetune_operator.cluster.client import CONFLICT, NOT_FOUND, ApiError
 from finetune_operator.cluster.resources import Key, controller, key_of
 from finetune_operator.cluster.situation import MISSING_SECONDS, lacks_something
 from finetune_operator.core import finetunejob, inferenceservice, merge, times
+from finetune_operator.core.refusal import REASON, status_patch
 from finetune_operator.core.service.server import RANDOM_KEY
 from finetune_operator.core.types import EventRecord
 
@@ -32,6 +33,7 @@ PLANNERS: dict[str, Callable[[Manifest, Children, Facts, datetime], Plan]] = {
 GARBAGE_SECONDS = 2.0
 """An object of a deleted namesake is in the way: garbage collection needs a moment."""
 _EVENT_LENGTH = 900
+_REFUSALS = frozenset({400, 403, 422})
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +59,11 @@ class Reconciler:
         children = self._store.children(owner)
         facts = await self._gatherer.facts(owner, children)
         plan = PLANNERS[key.kind](owner, children, facts, self._clock())
-        done = await self._act(owner, plan)
+        try:
+            done = await self._act(owner, plan)
+        except RefusedError as refusal:
+            await self._say(owner, plan, refusal)
+            raise
         if not done:
             return GARBAGE_SECONDS
         if not plan.empty:
@@ -78,8 +84,7 @@ class Reconciler:
             if not all(await asyncio.gather(*(self._create(owner, manifest) for manifest in together))):
                 return False
         for manifest in plan.apply:
-            self._observer.wrote(await self._client.apply(manifest), key_of(owner))
-            _log.info("%s: applied %s", key_of(owner), _name(manifest))
+            await self._apply(owner, manifest)
         for ref in plan.delete:
             await self._delete(owner, ref)
         if plan.status is not None:
@@ -93,17 +98,29 @@ class Reconciler:
         except ApiError as error:
             if error.status == CONFLICT:
                 return await self._adopt(owner, manifest)
-            self._tell_refusal(owner, manifest, error)
-            raise
+            raise _refused(manifest, error) from error
         self._took(owner, made)
         _log.info("%s: created %s", key_of(owner), _name(manifest))
         return True
+
+    async def _apply(self, owner: Manifest, manifest: Manifest) -> None:
+        """Make or change a child; one of that name that somebody else has made is left alone."""
+        key = key_of(manifest)
+        if controller(manifest) and self._store.get(*key) is None and (found := await self._client.get(key)):
+            _check_owner(manifest, found)
+        try:
+            made = await self._client.apply(manifest)
+        except ApiError as error:
+            raise _refused(manifest, error) from error
+        self._observer.wrote(made, key_of(owner))
+        _log.info("%s: applied %s", key_of(owner), _name(manifest))
 
     async def _adopt(self, owner: Manifest, manifest: Manifest) -> bool:
         """It exists: ours, if it has our owner's uid, or if it is meant to have no owner."""
         found = await self._client.get(key_of(manifest))
         if found is None:
             return False
+        _check_owner(manifest, found)
         wanted, has = controller(manifest), controller(found)
         if wanted is not None and (has is None or has["uid"] != wanted["uid"]):
             _log.info("%s: %s belongs to somebody else; waiting until it is gone", key_of(owner), _name(manifest))
@@ -149,10 +166,38 @@ class Reconciler:
         else:
             self._observer.wrote(newest, key)
 
-    def _tell_refusal(self, owner: Manifest, manifest: Manifest, error: ApiError) -> None:
-        """A quota, a policy or a webhook says no: people look for that in `kubectl describe`."""
-        message = f"{_name(manifest)} cannot be created: {error.message}"[:_EVENT_LENGTH]
-        self._teller.tell(owner, [EventRecord("Warning", "CreateFailed", message)])
+    async def _say(self, owner: Manifest, plan: Plan, refusal: RefusedError) -> None:
+        """A quota, a policy or a webhook says no: in a condition, and once as an Event for `kubectl describe`."""
+        key, planned = key_of(owner), plan.status or owner.get("status", {})
+        patch = status_patch(owner, planned, refusal.message, self._clock())
+        if patch is None:
+            return
+        try:
+            written = await self._client.patch_status(key, patch, owner["metadata"]["resourceVersion"])
+        except ApiError as error:
+            await self._outdated(owner, error)
+            return
+        self._observer.wrote(written, key)
+        self._teller.tell(written, [EventRecord("Warning", REASON, refusal.message[:_EVENT_LENGTH])])
+
+
+class RefusedError(ApiError):
+    """The API server does not take what a plan needs; the message says what and why."""
+
+
+def _refused(manifest: Manifest, error: ApiError) -> ApiError:
+    """A server that is merely away or busy refuses nothing."""
+    if error.status not in _REFUSALS:
+        return error
+    text = f"{_name(manifest)} cannot be created: {error.message}"
+    return RefusedError(error.status, _name(manifest), text)
+
+
+def _check_owner(manifest: Manifest, found: Manifest) -> None:
+    """What nobody owns is somebody's own work: nothing will ever remove it, and it is not ours to change."""
+    if controller(manifest) and controller(found) is None:
+        text = f"{_name(manifest)} exists already and was not made by the operator: delete it, or take another name."
+        raise RefusedError(CONFLICT, _name(manifest), text)
 
 
 def _filled(manifest: Manifest) -> Manifest:
