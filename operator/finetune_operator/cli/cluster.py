@@ -33,8 +33,10 @@ class Cluster:
     def __init__(self, namespace: str | None) -> None:
         """Connect; the namespace of the context is used when none is given."""
         try:
-            _, context = config.list_kube_config_contexts()  # type: ignore[no-untyped-call]
-            config.load_kube_config()  # type: ignore[no-untyped-call]
+            # Read here: the client looks at the environment only once, when it is imported.
+            path = os.environ.get("KUBECONFIG")
+            _, context = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call]
+            config.load_kube_config(path)  # type: ignore[no-untyped-call]
         except config.ConfigException as error:
             where = os.environ.get("KUBECONFIG", "~/.kube/config")
             raise fail(
