@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from testnode import toolchain
 from testnode.console import NodeError, complain, step
 from testnode.down import down
 from testnode.install import install
@@ -19,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="bring the node up; harmless if it is up already")
     commands.add_parser("down", help="remove the node and all that it made; images and programs stay cached")
+    commands.add_parser("tools", help="install and build the programs that a node needs; nothing is started")
     commands.add_parser("status", help="say what runs; the exit status is 0 if the node is healthy")
     commands.add_parser("env", help="print the lines that make a shell use the node")
     commands.add_parser("install", help="start the model hub and install the operator on the node")
@@ -46,6 +48,8 @@ def _act(chosen: argparse.Namespace, settings: Settings) -> None:
         up(settings)
     elif chosen.command == "down":
         down(settings)
+    elif chosen.command == "tools":
+        toolchain.ensure_tools(settings)
     elif chosen.command == "install":
         install(settings)
     elif chosen.command == "env":
