@@ -211,3 +211,7 @@ def test_a_disrupted_job_keeps_its_place() -> None:
     cluster.lose_pod()
     cluster.settle()
     assert admission.holder_of(cluster.object, FACTS) == first
+
+
+def test_an_operator_that_sees_no_node_says_so() -> None:
+    assert "right to list nodes" in admit(waiting("a"), nodes=())["a"].message

@@ -214,6 +214,11 @@ TROUBLE: dict[str, tuple[dict[str, Any], str, str]] = {
         "model.gguf is cut.",
     ),
     "server ends": ({"containerStatuses": [crash("server", "error: unknown model")]}, "ServerFailed", "unknown model"),
+    "a secret in its last words": (
+        {"containerStatuses": [crash("server", "started with --api-key hunter2")]},
+        "ServerFailed",
+        "--api-key ***",
+    ),
     "memory limit": ({"containerStatuses": [crash("server", "", "OOMKilled", 137)]}, "OutOfMemory", "spec.memory"),
 }
 

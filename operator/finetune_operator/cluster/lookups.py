@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import aiohttp
 
 from finetune_operator.cluster.client import ApiError
-from finetune_operator.cluster.redact import redact
 from finetune_operator.cluster.resources import Key, key_of
+from finetune_operator.core.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -47,10 +47,13 @@ def _decide(holder: Holder, accounts: list[Account], ahead: list[Decision]) -> D
     if chosen:
         chosen.holders.append(holder)
         return Decision(holder, chosen.node.name, 0, f"Fits on node {chosen.node.name}.")
-    message = _why_not(holder, allowed, possible, ahead)
+    message = _why_not(holder, allowed, possible, ahead) if accounts else _NO_NODES
     for account in possible:
         account.reserve(holder)
     return Decision(holder, None, len(ahead) + 1, message)
+
+
+_NO_NODES = "The operator knows no node: the cluster has none, or its right to list nodes and pods is missing."
 
 
 def _why_not(holder: Holder, allowed: list[Account], possible: list[Account], ahead: list[Decision]) -> str:

@@ -13,6 +13,8 @@ from finetune_trainer.contract.reasons import BY_EXIT_CODE, REASONS, Retry
 from finetune_trainer.contract.results import StageResult, Termination
 from pydantic import ValidationError
 
+from finetune_operator.core.redact import redact
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -180,7 +182,7 @@ def _reason(state: Mapping[str, Any], said: Termination | None) -> str:
 def _last_words(state: Mapping[str, Any], log: str) -> str:
     if state.get("reason") == "OOMKilled":
         return "The kernel ended the process: it went over the pod's memory limit."
-    text = (state.get("message") or log).strip()
+    text = redact(state.get("message") or log).strip()
     last = f" Last lines: {text[-MESSAGE_LENGTH:]}" if text else ""
     return f"Exit status {state.get('exitCode')}.{last}"
 

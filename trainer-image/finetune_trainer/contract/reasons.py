@@ -184,6 +184,12 @@ _TABLE = (
         Retry.HEALS,
         "Read the message: the namespace's quota or policy refuses the pod; the job goes on by itself once it is allowed.",
     ),
+    Reason(
+        "CreateFailed",
+        0,
+        Retry.HEALS,
+        "Read the message: the API server refuses what the job needs; the job goes on by itself once it is allowed.",
+    ),
 )
 # fmt: on
 

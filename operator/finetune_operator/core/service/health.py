@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from finetune_trainer.contract.reasons import REASONS
 
 from finetune_operator.core import classify
+from finetune_operator.core.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,7 @@ def _crashed(status: dict[str, Any]) -> classify.Outcome | None:
     said = classify.termination(ended)
     if said and said.reason in REASONS:
         return classify.Outcome("Failed", said.reason, f"{said.message} {REASONS[said.reason].hint}")
-    last = (ended.get("message") or "").strip()[-classify.MESSAGE_LENGTH :]
+    last = redact(ended.get("message") or "").strip()[-classify.MESSAGE_LENGTH :]
     text = f"Container {status['name']} ended with exit status {ended.get('exitCode')}. {last}"
     return classify.Outcome("Failed", "ServerFailed", text.strip())
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from finetune_operator.cluster.redact import redact
+from finetune_operator.core.redact import redact
 
 SECRETS = [
     ("a token of the hub", "using hf_abcdEFGH12345678 now", "using *** now"),
