@@ -72,5 +72,5 @@ images: ## Build the three images and load them into the node
 	@$(PYTHON) -m testnode.images load
 
 .PHONY: bench
-bench: ## Measure, side by side with the peers
-	@for script in benchmarks/*.py; do $(PYTHON) $$script; done
+bench: ## Measure the operator beside its peer, on the running node
+	@KUBECONFIG=$(or $(KUBECONFIG),$(CACHE)/node/kubeconfig) $(PYTHON) -m benchmarks.reconcile

@@ -1,6 +1,6 @@
 """From creating a FineTuneJob to its prepare Job: one by one, and many in a row, beside a naive kopf operator.
 
-    KUBECONFIG=… python benchmarks/reconcile.py [--single 30] [--many 1000]
+    KUBECONFIG=… python -m benchmarks.reconcile [--single 30] [--many 1000]
 
 Needs a cluster with our CRDs (the test node: `make node-up`); an installed operator of ours is scaled to nothing for
 the time. Ours and the naive one (benchmarks/peers/naive.py) run here, outside the cluster, one after the other, each
