@@ -45,9 +45,12 @@ OF_ANOTHER_RUN = Termination(reason="Completed", message="Done.", run_digest="e"
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 DRAINED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
 
+ENDING = {**pod(phase="Running"), "metadata": {"name": "pod", "deletionTimestamp": "2026-12-01T03:00:00Z"}}
+
 CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str, str]] = {
     "no pod yet": (RUNNING, [], "Running", ""),
     "running": (RUNNING, [pod(phase="Running")], "Running", ""),
+    "told to end": (RUNNING, [ENDING], "Running", "Ending"),
     "completed": (ended("Complete"), [terminated(0, message=COMPLETED)], "Succeeded", "Completed"),
     "exit 0, another run's result": (
         ended("Complete"),

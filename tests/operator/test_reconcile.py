@@ -111,6 +111,13 @@ async def test_a_child_of_a_deleted_namesake_is_waited_for(harness: Harness) -> 
     assert "status" not in [call[0] for call in harness.client.calls]
 
 
+async def test_what_a_deleted_namesake_still_has_is_not_applied_over(harness: Harness) -> None:
+    harness.client._stamped(obj("Service", "chat", owner=("InferenceService", "an-older-uid")))
+    plan = Plan(apply=(obj("Service", "chat", owner=("InferenceService", "u1")),))
+    assert await harness.carry_out(plan) == GARBAGE_SECONDS
+    assert "apply" not in [call[0] for call in harness.client.calls]
+
+
 async def test_an_object_without_an_owner_is_adopted_as_it_is(harness: Harness) -> None:
     claim = obj("PersistentVolumeClaim", "finetune-cache")
     assert await harness.carry_out(Plan(create=(claim,))) == 0

@@ -84,7 +84,8 @@ class Reconciler:
             if not all(await asyncio.gather(*(self._create(owner, manifest) for manifest in together))):
                 return False
         for manifest in plan.apply:
-            await self._apply(owner, manifest)
+            if not await self._apply(owner, manifest):
+                return False
         for ref in plan.delete:
             await self._delete(owner, ref)
         if plan.status is not None:
@@ -103,27 +104,25 @@ class Reconciler:
         _log.info("%s: created %s", key_of(owner), _name(manifest))
         return True
 
-    async def _apply(self, owner: Manifest, manifest: Manifest) -> None:
-        """Make or change a child; one of that name that somebody else has made is left alone."""
+    async def _apply(self, owner: Manifest, manifest: Manifest) -> bool:
+        """Make or change a child; True if it is ours afterwards."""
         key = key_of(manifest)
-        if controller(manifest) and self._store.get(*key) is None and (found := await self._client.get(key)):
-            _check_owner(manifest, found)
+        if controller(manifest) and self._store.get(*key) is None:
+            found = await self._client.get(key)
+            if found is not None and not _is_ours(owner, manifest, found):
+                return False
         try:
             made = await self._client.apply(manifest)
         except ApiError as error:
             raise _refused(manifest, error) from error
         self._observer.wrote(made, key_of(owner))
         _log.info("%s: applied %s", key_of(owner), _name(manifest))
+        return True
 
     async def _adopt(self, owner: Manifest, manifest: Manifest) -> bool:
-        """It exists: ours, if it has our owner's uid, or if it is meant to have no owner."""
+        """It exists: see whether it is ours."""
         found = await self._client.get(key_of(manifest))
-        if found is None:
-            return False
-        _check_owner(manifest, found)
-        wanted, has = controller(manifest), controller(found)
-        if wanted is not None and (has is None or has["uid"] != wanted["uid"]):
-            _log.info("%s: %s belongs to somebody else; waiting until it is gone", key_of(owner), _name(manifest))
+        if found is None or not _is_ours(owner, manifest, found):
             return False
         self._took(owner, found)
         return True
@@ -193,11 +192,20 @@ def _refused(manifest: Manifest, error: ApiError) -> ApiError:
     return RefusedError(error.status, _name(manifest), text)
 
 
-def _check_owner(manifest: Manifest, found: Manifest) -> None:
-    """What nobody owns is somebody's own work: nothing will ever remove it, and it is not ours to change."""
-    if controller(manifest) and controller(found) is None:
-        text = f"{_name(manifest)} exists already and was not made by the operator: delete it, or take another name."
-        raise RefusedError(CONFLICT, _name(manifest), text)
+def _is_ours(owner: Manifest, wanted: Manifest, found: Manifest) -> bool:
+    """Has it our owner's uid, or is it meant to have no owner?
+
+    A deleted namesake's child goes by itself. What nobody owns is somebody's own work, which is not ours to change.
+    """
+    ours, theirs = controller(wanted), controller(found)
+    if ours is None:
+        return True
+    if theirs is None:
+        text = f"{_name(wanted)} exists already and was not made by the operator: delete it, or take another name."
+        raise RefusedError(CONFLICT, _name(wanted), text)
+    if theirs["uid"] != ours["uid"]:
+        _log.info("%s: %s belongs to somebody else; waiting until it is gone", key_of(owner), _name(wanted))
+    return bool(theirs["uid"] == ours["uid"])
 
 
 def _filled(manifest: Manifest) -> Manifest:

@@ -125,6 +125,9 @@ def _unfinished(job: Manifest, pod: Manifest | None, events: Sequence[Manifest])
     if pod is None:
         return rejected(events, job["metadata"]["name"]) or Outcome("Running")
     node = pod.get("spec", {}).get("nodeName", "")
+    if alive(pod) and "deletionTimestamp" in pod["metadata"]:
+        text = f"The pod is told to end; if it does not, look at node {node}: it may have stopped answering."
+        return Outcome("Running", "Ending", text, node=node)
     return waiting(pod) or Outcome("Running", node=node)
 
 
