@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -80,6 +81,22 @@ def test_who_waits_for_the_lock_says_so(tmp_path: Path, caplog: pytest.LogCaptur
     assert caplog.messages == [f"Another pod works in {tmp_path}; waiting until it has ended."]
 
 
-def test_a_reason_of_ones_own_stays() -> None:
-    error = StageError("DiskFull", "Full.")
-    assert as_stage_error(error) is error
+UNFORESEEN = {
+    "a reason of one's own": (StageError("ModelGated", "Closed."), "ModelGated", "Closed."),
+    "full, with a path": (OSError(errno.ENOSPC, "full", "/models/x"), "DiskFull", "writing /models/x."),
+    "full, without a path": (OSError(errno.ENOSPC, "full"), "DiskFull", "writing below /"),
+    "full, in the words of safetensors": (RuntimeError("I/O error: No space left on device (os error 28)"), "DiskFull",
+                                          "writing below /"),
+    "not ours": (PermissionError(errno.EACCES, "denied", "/cache/hf"), "StorageNotWritable",
+                 f"UID {os.getuid()} may not use /cache/hf: Permission denied."),
+    "anything else": (KeyError("x"), "StageFailed", "KeyError: 'x' (test_stage.py:"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "reason", "said"), UNFORESEEN.values(), ids=UNFORESEEN)
+def test_an_unforeseen_error_gets_the_reason_that_fits_it(error: Exception, reason: str, said: str) -> None:
+    with pytest.raises(type(error)) as raised:
+        raise error
+    found = as_stage_error(raised.value)
+    assert found.reason.name == reason
+    assert said in found.message

@@ -9,8 +9,10 @@ import errno
 import fcntl
 import logging
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from finetune_trainer.contract.paths import RESULT, TERMINATION_LOG, RunPaths, Stage
+from finetune_trainer.contract.paths import CACHE_MOUNT, MODELS_MOUNT, RESULT, TERMINATION_LOG, RunPaths, Stage
 from finetune_trainer.contract.reasons import REASONS
 from finetune_trainer.contract.results import StageResult, Termination
 from finetune_trainer.contract.runspec import RUNSPEC_PATH, RunSpec
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("finetune")
 Work = Callable[[RunSpec, RunPaths], StageResult]
 
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -114,10 +117,19 @@ def as_stage_error(error: Exception) -> StageError:
     if isinstance(error, StageError):
         return error
     traceback.print_exception(error)
-    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return StageError("DiskFull", f"No space left while writing {error.filename or 'a file'}.")
+    number, path = getattr(error, "errno", None), getattr(error, "filename", None)
+    if number in _NO_SPACE or "No space left on device" in str(error):  # the text: libraries in Rust keep the number
+        return StageError("DiskFull", f"No space left while writing {path or f'below {_fullest()}'}.")
+    if number in _NOT_WRITABLE and path:
+        return StageError("StorageNotWritable", f"UID {os.getuid()} may not use {path}: {os.strerror(number)}.")
     last = traceback.extract_tb(error.__traceback__)[-1]
     return StageError("StageFailed", f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})")
+
+
+def _fullest() -> str:
+    """The volume with the least room: a failed write itself names no file."""
+    places = [str(place) for place in (MODELS_MOUNT, CACHE_MOUNT, tempfile.gettempdir()) if Path(place).exists()]
+    return min(places, key=lambda place: shutil.disk_usage(place).free)
 
 
 @contextmanager
