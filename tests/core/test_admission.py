@@ -215,3 +215,15 @@ def test_a_disrupted_job_keeps_its_place() -> None:
 
 def test_an_operator_that_sees_no_node_says_so() -> None:
     assert "right to list nodes" in admit(waiting("a"), nodes=())["a"].message
+
+
+def test_what_an_object_with_an_unreadable_spec_holds_is_still_held() -> None:
+    cluster = Cluster(job()).until("train")
+    held = admission.holder_of(cluster.object, FACTS)
+    cluster.object["spec"]["training"] = {"epochs": "many"}
+    unreadable = admission.holder_of(cluster.object, FACTS)
+    assert held is not None
+    assert unreadable is not None
+    assert (unreadable.node, unreadable.host_bytes) == (held.node, held.host_bytes)
+    del cluster.object["status"]["hold"]
+    assert admission.holder_of(cluster.object, FACTS) is None

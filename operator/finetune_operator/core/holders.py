@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from finetune_operator.api.v1alpha1.common import manifest
+from finetune_operator.api.v1alpha1.common import Hold, manifest
 from finetune_operator.api.v1alpha1.finetunejob import FineTuneJob, MemoryStatus
 from finetune_operator.api.v1alpha1.inferenceservice import InferenceService
-from finetune_operator.core import conditions, phase, times
+from finetune_operator.core import conditions, phase, platforms, times
 from finetune_operator.core.service import serving
 from finetune_operator.core.types import Holder
 
 if TYPE_CHECKING:
-    from finetune_operator.api.v1alpha1.common import Hold
     from finetune_operator.core.types import Facts, Manifest
 
 
@@ -25,7 +24,25 @@ def holder_of(about: Manifest, facts: Facts) -> Holder | None:
             return _of_job(FineTuneJob.model_validate(about))
         return _of_service(InferenceService.model_validate(about), facts)
     except ValidationError:
-        return None  # its own plan says what is wrong with it
+        return _unreadable(about)  # its own plan says what is wrong with it
+
+
+def _unreadable(about: Manifest) -> Holder | None:
+    """A spec that cannot be read asks for nothing, but what it holds is still in use."""
+    said = about.get("status", {}).get("hold")
+    if said is None:
+        return None
+    hold, meta = Hold.model_validate(said), about["metadata"]
+    return Holder(
+        kind=about["kind"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        priority=0,
+        since=times.parse(hold.since),
+        platform=platforms.CPU,
+        **_amounts(hold, MemoryStatus()),
+    )
 
 
 def _of_job(job: FineTuneJob) -> Holder | None:
