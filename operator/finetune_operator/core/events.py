@@ -30,19 +30,18 @@ def of_service(old: InferenceServiceStatus, new: InferenceServiceStatus) -> tupl
     """What has happened between two states of an InferenceService."""
     before, after = conditions.by_type(old.conditions), conditions.by_type(new.conditions)
     events = []
+    if old.model and new.model and old.model.version != new.model.version:
+        events.append(EventRecord("Normal", "NewVersion", f"Version {new.model.version} follows {old.model.version}."))
     for kind, warns in _SERVICE_STORY:
         condition = after[kind]
         if condition.status == "True" and not _same(before.get(kind), condition):
             reason = condition.reason if warns else kind
             events.append(EventRecord("Warning" if warns else "Normal", reason, cut(condition.message, MESSAGE_LENGTH)))
-    if old.model and new.model and old.model.version != new.model.version:
-        events.append(EventRecord("Normal", "NewVersion", f"Version {new.model.version} follows {old.model.version}."))
     return tuple(events)
 
 
 _SERVICE_STORY = (
     ("ModelResolved", False),
-    ("Admitted", False),
     ("Loaded", False),
     ("Ready", False),
     ("Degraded", True),
