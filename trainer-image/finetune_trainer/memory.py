@@ -1,7 +1,7 @@
 """What training needs, computed before anything runs. Pure: the operator plans with it, the stage checks against it.
 
 Two columns, host and device, in bytes. On a discrete GPU they are two memories; on unified memory (GB10) both come
-out of one pool, and ``pooled`` is what counts; on a CPU everything is host.
+out of one pool, and their sum is what counts; on a CPU everything is host.
 
 Per parameter: 2 bytes frozen in bf16 (4 in fp32 on a CPU); 16 bytes trained (fp32 weight, gradient, two Adam moments).
 """
@@ -22,7 +22,6 @@ BF16 = 2
 FP32 = 4
 ADAM_BYTES = 8
 """Two fp32 moments."""
-TRAINED_BYTES = FP32 + FP32 + ADAM_BYTES
 LOADER_THREADS = 4
 """transformers reads weights with at most four threads."""
 STAGING = 64 * MIB
@@ -54,11 +53,6 @@ class MemoryPlan:
     def device_bytes(self) -> int:
         """The device column's sum."""
         return sum(self.device.values())
-
-    @property
-    def pooled_bytes(self) -> int:
-        """What unified memory must give."""
-        return self.host_bytes + self.device_bytes
 
     @property
     def parts(self) -> dict[str, int]:
