@@ -26,7 +26,7 @@ def replace(source: Path, target: Path) -> None:
     fresh, old = (target.with_name(f"{target.name}.{state}") for state in ("new", "old"))
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    shutil.copytree(source, fresh)
+    shutil.copytree(source, fresh, symlinks=True)  # driver/ leads into the base, where a CPU has nothing
     if target.exists():
         target.rename(old)
     fresh.rename(target)
