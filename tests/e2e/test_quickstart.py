@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import yaml
 from finetune_operator.cli.chat import Endpoint, text_of
 from finetune_operator.cli.cluster import Cluster
@@ -28,6 +29,8 @@ def held_out() -> list[dict[str, str]]:
     return messages
 
 
+# The client's port-forward leaves its own end of a socket pair to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_from_apply_to_an_answer_and_back_to_nothing(kube: Kube) -> None:
     kube.run("apply", "-f", str(QUICKSTART))
 

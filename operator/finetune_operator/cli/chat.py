@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import sys
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,26 +107,29 @@ class Endpoint:
 
     def ask(self, messages: list[Message], settings: Answer) -> Answer:
         """The whole answer, as the OpenAI API gives it."""
-        response = self._post({"messages": messages} | settings)
-        answer: Answer = json.loads(response.read())
+        with self._post({"messages": messages} | settings) as response:
+            answer: Answer = json.loads(response.read())
         return answer
 
     def stream(self, messages: list[Message], settings: Answer) -> Iterator[str]:
         """The answer piece by piece."""
-        response = self._post({"messages": messages, "stream": True} | settings)
-        for line in response:
-            if not line.startswith(b"data: ") or line.strip() == b"data: [DONE]":
-                continue
-            delta = json.loads(line[6:])["choices"][0]["delta"]
-            if delta.get("content"):
-                yield delta["content"]
+        with self._post({"messages": messages, "stream": True} | settings) as response:
+            for line in response:
+                if not line.startswith(b"data: ") or line.strip() == b"data: [DONE]":
+                    continue
+                delta = json.loads(line[6:])["choices"][0]["delta"]
+                if delta.get("content"):
+                    yield delta["content"]
 
-    def _post(self, body: Answer) -> http.client.HTTPResponse:
+    @contextmanager
+    def _post(self, body: Answer) -> Iterator[http.client.HTTPResponse]:
         connection = http.client.HTTPConnection("127.0.0.1", timeout=_TIMEOUT)
         connection.sock = self._cluster.connect(self._pod, PORT)
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
-        response = connection.getresponse()
-        if response.status != http.client.OK:
-            raise fail(f"The server answered {response.status}: {response.read().decode(errors='replace')[:500]}")
-        return response
+        with closing(connection):
+            connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                said = response.read().decode(errors="replace")[:500]
+                raise fail(f"The server answered {response.status}: {said}")
+            yield response
