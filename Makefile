@@ -9,6 +9,7 @@ CODE := operator trainer-image server-image testnode tests hack benchmarks examp
 # torch's threads wait without spinning: on a small machine spinning starves the node's own processes.
 export OMP_WAIT_POLICY := passive
 export PATH := $(CACHE)/bin:$(PATH)
+export UV_PYTHON_DOWNLOADS := never
 
 .PHONY: help
 help: ## List the commands

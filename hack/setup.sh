@@ -26,6 +26,10 @@ if [ ! -x "$UV" ]; then
   "$CACHE/tools/uv-$UV_VERSION/bin/pip" install --quiet --disable-pip-version-check "uv==$UV_VERSION"
 fi
 
+# Where the Makefile's PATH finds it: the images' requirements are made with the same uv.
+mkdir -p "$CACHE/bin"
+ln -sf "$UV" "$CACHE/bin/uv"
+
 groups=(--group dev)
 for group in "$@"; do groups+=(--group "$group"); done
 start=$SECONDS
