@@ -33,5 +33,6 @@ ln -sf "$UV" "$CACHE/bin/uv"
 groups=(--group dev)
 for group in "$@"; do groups+=(--group "$group"); done
 start=$SECONDS
+echo "setup: installing the packages of uv.lock into .venv (the first time several gigabytes, minutes)"
 UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=${UV_LINK_MODE:-hardlink} "$UV" sync --frozen --quiet --python "$PYTHON" --no-default-groups "${groups[@]}"
 echo "setup: .venv is ready ($((SECONDS - start)) s)"
