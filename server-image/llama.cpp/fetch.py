@@ -15,8 +15,10 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from pip._internal.models.index import PyPI  # pip has no public word for the index that it asks
+
 PACKAGE = "llama-cpp-python"
-INDEX = os.environ.get("PIP_INDEX_URL") or "https://pypi.org/simple"
+INDEX = os.environ.get("PIP_INDEX_URL") or PyPI.simple_url
 SIMPLE_API = "application/vnd.pypi.simple.v1+json"
 
 
