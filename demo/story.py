@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import PurePosixPath
 from typing import Any
 
 from finetune_operator.cli.chat import Endpoint, text_of
@@ -68,13 +69,21 @@ def read_from_server(namespace: str, path: str) -> str:
     chosen = ",".join(f"{key}={value}" for key, value in selector.items())
     (pod, *_) = kubectl(namespace, "get", "pods", "-l", chosen)["items"]
     command = ["kubectl", "-n", namespace, "exec", pod["metadata"]["name"], "-c", "server", "--", "cat", path]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DemoError(f"`{' '.join(command)}`: {done.stderr.strip()}")
+    return done.stdout
+
+
+def version_folder(job: Manifest) -> PurePosixPath:
+    """Where the model version lies, as its server sees it."""
+    return PurePosixPath(job["status"]["model"]["path"]).parent
 
 
 def ask_both(namespace: str, job: Manifest) -> None:
     """A held-out question: what the base said in the evaluation, and what the service says now."""
     heading("The same held-out question to both")
-    answers = read_from_server(namespace, f"{job['status']['model']['path']}/answers.jsonl")
+    answers = read_from_server(namespace, str(version_folder(job) / "answers.jsonl"))
     row = json.loads(answers.splitlines()[0])
     live = text_of(Endpoint(Cluster(namespace), JOB).ask(row["prompt"], {"temperature": 0, "max_tokens": 256}))
     table = Table(show_header=False, box=None, padding=(0, 2, 1, 0))
@@ -105,7 +114,7 @@ def percent(part: float | None) -> str:
 def where(namespace: str, job: Manifest, service: Manifest) -> None:
     """Where the endpoint, its key, its metrics and the report are."""
     heading("Where everything is")
-    report = f"{job['status']['model']['path']}/report.md"
+    report = version_folder(job) / "report.md"
     forward = f"kubectl -n {namespace} port-forward svc/{JOB} 8080"
     lines = (
         ("endpoint", service["status"]["url"]),
