@@ -10,6 +10,7 @@ from typing import Any
 
 from finetune_operator.cli.chat import Endpoint, text_of
 from finetune_operator.cli.cluster import Cluster
+from finetune_server.evaluate.metrics import is_exact
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,6 +19,7 @@ from demo.console import DemoError, console, heading
 JOB = "invoices"
 JOB_SECONDS = 3600
 SERVICE_SECONDS = 600
+QUESTIONS = 2
 Manifest = dict[str, Any]
 
 
@@ -81,17 +83,24 @@ def version_folder(job: Manifest) -> PurePosixPath:
 
 
 def ask_both(namespace: str, job: Manifest) -> None:
-    """A held-out question: what the base said in the evaluation, and what the service says now."""
-    heading("The same held-out question to both")
+    """Held-out questions: what the base said in the evaluation, and what the service says now."""
+    heading("The same held-out questions to both")
     answers = read_from_server(namespace, str(version_folder(job) / "answers.jsonl"))
-    row = json.loads(answers.splitlines()[0])
-    live = text_of(Endpoint(Cluster(namespace), JOB).ask(row["prompt"], {"temperature": 0, "max_tokens": 256}))
-    table = Table(show_header=False, box=None, padding=(0, 2, 1, 0))
-    table.add_row("question", escape(row["prompt"][-1]["content"]))
-    table.add_row("expected", escape(row["expected"]))
-    table.add_row("base", f"[red]{escape(row['base'])}[/red]")
-    table.add_row("tuned, by the service", f"[green]{escape(live)}[/green]")
+    endpoint = Endpoint(Cluster(namespace), JOB)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for row in map(json.loads, answers.splitlines()[:QUESTIONS]):
+        live = text_of(endpoint.ask(row["prompt"], {"temperature": 0, "max_tokens": 96}))
+        table.add_row("question", escape(row["prompt"][-1]["content"]))
+        table.add_row("expected", escape(row["expected"]))
+        table.add_row("base", marked(row["base"], row["expected"]))
+        table.add_row("tuned, by the service", marked(live, row["expected"]), end_section=True)
+        table.add_row("", "")
     console.print(table)
+
+
+def marked(answer: str, expected: str) -> str:
+    """An answer in green if it is exactly what was expected, else in red."""
+    return f"[{'green' if is_exact(expected, answer) else 'red'}]{escape(answer)}[/]"
 
 
 def scores(job: Manifest) -> bool:
