@@ -55,23 +55,23 @@ crds: generate
 requirements: generate
 
 .PHONY: node
-node: node-up images ## The node with our images, the hub and the operator on it
+node: setup node-up images ## The node with our images, the hub and the operator on it
 	@$(PYTHON) -m testnode install
 
 .PHONY: node-up node-down node-status
 node-up: ## Start a real Kubernetes node on this machine
-	@$(PYTHON) -m testnode up
+	@python3 -m testnode up
 node-down: ## Stop the node and leave nothing behind
-	@$(PYTHON) -m testnode down
+	@python3 -m testnode down
 node-status: ## What runs, and how to use it
-	@$(PYTHON) -m testnode status
+	@python3 -m testnode status
 
 .PHONY: images
-images: ## Build the three images and load them into the node
+images: setup ## Build the three images and load them into the node
 	@$(PYTHON) -m testnode.images build all
 	@$(PYTHON) -m testnode.images extract
 	@$(PYTHON) -m testnode.images load
 
 .PHONY: bench
-bench: ## Measure the operator beside its peer, on the running node
+bench: setup ## Measure the operator beside its peer, on the running node
 	@KUBECONFIG=$(or $(KUBECONFIG),$(CACHE)/node/kubeconfig) $(PYTHON) -m benchmarks.reconcile
