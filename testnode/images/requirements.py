@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testnode.console import NodeError, note
+from testnode.settings import Settings, cache_folder
 from testnode.shell import run
 
 HEADER = "# Made of uv.lock by `make requirements`; do not edit.\n"
@@ -67,16 +68,24 @@ def constraints(root: Path) -> str:
     return uv_export(root, TRAIN, "--no-hashes")
 
 
+def uv() -> str:
+    """The program, of the version that ``make setup`` installs."""
+    program = Settings(cache_folder()).bin / "uv"
+    if not program.exists():
+        raise NodeError(f"{program} is missing: run `make setup`")
+    return str(program)
+
+
 def uv_export(root: Path, lock: Lock, *options: str) -> str:
     """The lock of one package in the format of pip."""
     os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")
     extra = ["--extra", lock.extra] if lock.extra else []
     form = ["--format", "requirements-txt", "--no-header", "--no-annotate", "--no-emit-workspace", "--no-dev"]
     project = ["--project", str(root), "--frozen", "--quiet", "--package", lock.package]
-    return run(["uv", "export", *project, *form, *extra, *options])
+    return run([uv(), "export", *project, *form, *extra, *options])
 
 
 def uv_install(target: Path, python: str, pins: Path, *packages: str) -> list[str]:
     """The command that installs packages of the locked versions into a folder."""
     place = ["--target", str(target), "--python-version", python, "--constraint", str(pins)]
-    return ["uv", "pip", "install", "--quiet", "--link-mode", "hardlink", *place, *packages]
+    return [uv(), "pip", "install", "--quiet", "--link-mode", "hardlink", *place, *packages]
