@@ -14,6 +14,7 @@ from testnode.shell import attempt, run
 
 TRUST = Path("/etc/ssl/certs/ca-certificates.crt")
 COMPILER_CACHE = "/root/.cache/ccache"
+"""Inside the build's container, where root is at home."""
 PROGRAMS = {"buildah": "buildah", "containers-storage": "containers-storage", "debootstrap": "debootstrap"}
 """Program and the Debian package that brings it."""
 

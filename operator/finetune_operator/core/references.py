@@ -93,7 +93,12 @@ def api_key_secret(name: str, spec: InferenceServiceSpec) -> tuple[str, str] | N
         return None
     if auth and auth.api_key_secret_ref:
         return _key(auth.api_key_secret_ref)
-    return f"{name}-api-key", API_KEY
+    return own_api_key_secret(name), API_KEY
+
+
+def own_api_key_secret(name: str) -> str:
+    """The Secret that we make for a service whose user names none."""
+    return f"{name}-api-key"
 
 
 def _key(reference: SecretKeyRef) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """The wire protocol of Kubeflow Trainer's status endpoint, which transformers 5 speaks by itself.
 
 ``POST {"trainerStatus": {"progressPercentage", "estimatedRemainingSeconds", "metrics", "lastUpdatedTime"}}`` with a
-bearer token. Our own callback sends more metrics by the same door; their names are METRICS.
+bearer token. Our own callback sends more metrics by the same door; they are named as the
+fields of ``status.progress`` that they become.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ CA_ENV = "KUBEFLOW_TRAINER_SERVER_CA_CERT"
 TOKEN_ENV = "KUBEFLOW_TRAINER_SERVER_TOKEN"  # noqa: S105 - the name of a variable
 AUDIENCE = "finetune.dev/progress"
 MAX_BYTES = 64 * 1024
-
-METRICS = ("step", "totalSteps", "epoch", "loss", "evalLoss", "learningRate", "tokensPerSecond", "resumedFromStep")
-"""Names that our callback sends; values are decimal strings, as the protocol wants."""
 
 
 class Metric(Wire):

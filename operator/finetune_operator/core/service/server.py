@@ -161,7 +161,7 @@ def api_key_secret(service: InferenceService) -> Manifest:
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": f"{service.metadata.name}-api-key",
+            "name": references.own_api_key_secret(service.metadata.name),
             "namespace": service.metadata.namespace,
             "labels": labels,
         },
